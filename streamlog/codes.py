@@ -1,0 +1,78 @@
+"""Every code the compiler can give, with its page: `streamlog explain SL0401`.
+
+`docs/diagnostics.md` is generated from this table, and tests compile each `bad` program (it must
+give the code) and each `good` one (it must not).
+"""
+
+from __future__ import annotations
+
+import enum
+
+from attrs import frozen
+
+
+class Severity(enum.Enum):
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@frozen
+class Code:
+    code: str
+    severity: Severity
+    title: str
+    explanation: str
+    bad: str
+    good: str
+
+
+_TABLE = (
+    # ---- SL01: reading the text
+    ("SL0101", "error", "the text is not a statement"),
+    ("SL0102", "error", "a text or comment that never ends"),
+    ("SL0103", "error", "nested too deeply"),
+    ("SL0104", "error", "a literal that cannot be"),
+    ("SL0105", "error", "a declaration that contradicts itself"),
+    ("SL0106", "error", "an aggregate outside a rule head"),
+    ("SL0107", "error", "a file that cannot be used"),
+    # ---- SL02: names
+    ("SL0201", "error", "a predicate with two arities"),
+    ("SL0202", "error", "a predicate declared twice"),
+    ("SL0203", "error", "a rule for an input"),
+    ("SL0204", "error", "an unknown predicate"),
+    ("SL0205", "error", "an unknown function, or one called wrongly"),
+    ("SL0206", "error", "a built-in redefined"),
+    ("SL0207", "warning", "an undeclared input that looks like a slip"),
+    # ---- SL03: types and safety
+    ("SL0301", "error", "types that do not go together"),
+    ("SL0302", "error", "a variable that nothing binds"),
+    ("SL0303", "error", "an answer with an open position"),
+    ("SL0304", "error", "a call that leaves an open position open"),
+    ("SL0305", "error", "a fact with a variable"),
+    ("SL0306", "error", "a head without a timestamp"),
+    ("SL0307", "error", "an aggregate as the timestamp"),
+    ("SL0308", "error", "a wrong sort of timestamp"),
+    # ---- SL04: time
+    ("SL0401", "error", "a rule that would wait for ever"),
+    ("SL0402", "error", "a cycle through negation at one instant"),
+    ("SL0403", "error", "a recursion that looks ever further ahead"),
+    ("SL0404", "error", "a negation that rests on its own future"),
+    ("SL0405", "error", "an offset beyond 64 bits"),
+    ("SL0406", "error", "too many cases"),
+    ("SL0407", "error", "an aggregate inside its own recursion"),
+    # ---- SL05: worth knowing
+    ("SL0501", "warning", "a recursion that may never end"),
+    ("SL0502", "warning", "history that is kept for ever"),
+    ("SL0503", "warning", "a rule that can never fire"),
+    ("SL0504", "warning", "a relation that nobody reads"),
+    # ---- SL06: tests
+    ("SL0601", "error", "a test that cannot be run"),
+)
+
+CODES: dict[str, Code] = {
+    code: Code(code, Severity(severity), title, "", "", "") for code, severity, title in _TABLE
+}

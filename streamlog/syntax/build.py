@@ -1,0 +1,381 @@
+"""What the grammar's elements make of the tokens they match.
+
+The grammar reads a body as one flat chain, operands joined by `;`, `,`, comparisons and arithmetic
+(rising in how tightly they bind), because whether `(…)` is a term or a group of goals shows only
+behind it. Here the chain becomes goals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+from streamlog.diagnostics import did_you_mean
+from streamlog.syntax import literals
+from streamlog.syntax.ast import (
+    AGGREGATES,
+    PRECEDENCE,
+    Agg,
+    Atom,
+    BinOp,
+    Body,
+    Call,
+    Choice,
+    Comparison,
+    Const,
+    Literal,
+    Neg,
+    Not,
+    Term,
+    Type,
+    Var,
+)
+from streamlog.syntax.scan import BOOL, NUMBER, TEXT, TIME, VARIABLE, WORDS
+from streamlog.syntax.tokens import Refused, Tokens
+
+_ONLY_SINGLES = re.compile(r"[^-](?:,[^-])*\Z")
+_PLAIN_OPERAND = re.compile(rf"n*-*(?:[{WORDS}]\([^()]*\)|\((?:[^()]|\([^()]*\))*\)|.)")
+_COMPARISON_SPELLINGS = {"≤": "<=", "≥": ">=", "≠": "!="}
+
+
+class Goal(NamedTuple):
+    """A goal that may still turn out to be a term in parentheses."""
+
+    start: int
+    end: int
+    negations: int
+    left: Operand | Term
+    op: str = ""
+    right: Term | None = None
+
+
+class Group(NamedTuple):
+    """`( … )`, with the minuses before it."""
+
+    branches: list[list[Goal]]
+    minuses: int
+
+
+class Operand(NamedTuple):
+    """The tokens from `start` to `end`: `negations` times `not`, then a value."""
+
+    start: int
+    end: int
+    negations: int
+    value: Term | Group
+
+
+Chain: TypeAlias = Sequence["Operand | int"]  # operand, index of an infix, operand, …
+
+# ----------------------------------------------------------------------------------- operands
+
+
+def leaf(tokens: Tokens, start: int, end: int) -> Operand:
+    """`n*-*x` with x a single token."""
+    at = end - 1
+    if at == start:
+        return Operand(start, end, 0, _simple(tokens, at, at, 1))
+    negations, first = _prefix(tokens, start)
+    minuses = at - first
+    kind = tokens[at]
+    if kind == NUMBER:
+        value = _simple(tokens, first, at, -1 if minuses % 2 else 1)
+    else:
+        value = _negated(tokens, _simple(tokens, at, at, 1), first, at, end)
+    return Operand(start, end, negations, value)
+
+
+def plain_call(tokens: Tokens, start: int, end: int) -> Operand:
+    """`n*-*name(x, …)` with no parentheses among the arguments."""
+    negations, first = _prefix(tokens, start)
+    name = first
+    while tokens[name] == "-":
+        name += 1
+    if tokens[name + 2] == ")":
+        args: list[Term] = []
+    elif _ONLY_SINGLES.match(tokens, name + 2, end - 1):
+        args = [_simple(tokens, at, at, 1) for at in range(name + 2, end - 1, 2)]
+    else:
+        args = _arguments(tokens, run(tokens, name + 2, end - 1))
+    value: Term = _call(tokens, name, end, tuple(args))
+    if name > first:
+        value = _negated(tokens, value, first, name, end)
+    return Operand(start, end, negations, value)
+
+
+def run(tokens: Tokens, start: int, end: int) -> list[Operand | int]:
+    """A chain of leaves, plain calls and groups of these: most bodies are one such match."""
+    chain: list[Operand | int] = []
+    at = start
+    while at < end:
+        match = _PLAIN_OPERAND.match(tokens, at, end)
+        assert match is not None
+        stop = match.end()
+        if tokens[stop - 1] != ")":
+            chain.append(leaf(tokens, at, stop))
+        elif (opening := tokens.find("(", at)) and tokens[opening - 1] in WORDS and opening > at:
+            chain.append(plain_call(tokens, at, stop))
+        else:
+            inner = run(tokens, opening + 1, stop - 1)
+            chain.append(group(tokens, at, [opening, *inner, stop - 1]))
+        if stop < end:
+            chain.append(stop)
+        at = stop + 1
+    return chain
+
+
+def call(tokens: Tokens, start: int, chain: Chain) -> Operand:
+    """The opening token's index, the arguments joined by infixes, the index of `)`."""
+    opening, close = _index(chain[0]), _index(chain[-1])
+    negations, first = _prefix(tokens, start)
+    end = close + 1
+    value = _call(tokens, opening - 1, end, tuple(_arguments(tokens, chain[1:-1])))
+    return Operand(start, end, negations, _negated(tokens, value, first, opening - 1, end))
+
+
+def group(tokens: Tokens, start: int, chain: Chain) -> Operand:
+    opening, close = _index(chain[0]), _index(chain[-1])
+    negations, first = _prefix(tokens, start)
+    inner = Group(_branches(tokens, chain[1:-1]), opening - first)
+    return Operand(start, close + 1, negations, inner)
+
+
+def aggregate(tokens: Tokens, start: int, chain: Chain) -> Operand:
+    """`name<term>`."""
+    close, name = _index(chain[-1]), tokens.text(start)
+    if name not in AGGREGATES:
+        guess = did_you_mean(name, AGGREGATES)
+        help = f"did you mean `{guess}`?" if guess else f"there are {', '.join(AGGREGATES)}"
+        raise tokens.refuse("SL0101", f"`{name}` is not an aggregate", start, start + 1, help=help)
+    tokens.aggregates += 1
+    arg = expression(tokens, chain[:-1])
+    return Operand(start, close + 1, 0, Agg(name, arg, span=tokens.span(start, close + 1)))
+
+
+def _prefix(tokens: Tokens, start: int) -> tuple[int, int]:
+    """The number of `not`s, and the token behind them."""
+    at = start
+    while tokens[at] == "n":
+        at += 1
+    return at - start, at
+
+
+def _arguments(tokens: Tokens, chain: Chain) -> list[Term]:
+    args: list[Term] = []
+    begin = 0
+    for i in range(1, len(chain), 2):
+        if tokens[_index(chain[i])] == ",":
+            args.append(expression(tokens, chain[begin:i]))
+            begin = i + 1
+    args.append(expression(tokens, chain[begin:]))
+    return args
+
+
+def _index(item: Operand | int) -> int:
+    assert isinstance(item, int)
+    return item
+
+
+def _simple(tokens: Tokens, start: int, at: int, sign: int) -> Term:
+    kind = tokens[at]
+    span = tokens.span(start, at + 1)
+    word = tokens.text(at)
+    if kind == VARIABLE:
+        return Var(word, span=span)
+    if kind == NUMBER:
+        return literals.number(word, sign, span)
+    if kind == TEXT:
+        return literals.text(word, span)
+    if kind == TIME:
+        return literals.timestamp(word, span)
+    if kind == BOOL:
+        return Const(word == "true", Type.BOOL, span=span)
+    return Const(word, Type.STRING, span=span)
+
+
+def _call(tokens: Tokens, start: int, end: int, args: tuple[Term, ...]) -> Call:
+    name = tokens.text(start)
+    if name in AGGREGATES:
+        tokens.aggregates += 1
+    return Call(name, args, span=tokens.span(start, end))
+
+
+def _negated(tokens: Tokens, value: Term, first: int, name: int, end: int) -> Term:
+    """`value` with the minuses from `first` up to `name`; a number swallows them."""
+    for at in range(name - 1, first - 1, -1):
+        span = tokens.span(at, end)
+        if isinstance(value, Const) and not isinstance(value.value, str | bool):
+            value = literals.negated(value.value, value.type, span)
+        else:
+            value = Neg(value, span=span)
+    return value
+
+
+# -------------------------------------------------------------------------------- expressions
+
+
+def expression(tokens: Tokens, chain: Chain) -> Term:
+    """Operands joined by arithmetic, as a tree; all operators associate to the left."""
+    if len(chain) == 1:
+        return _term(tokens, chain[0])
+    terms: list[tuple[Term, int]] = []  # each with the token it starts at
+    ops: list[str] = []
+    end = 0
+
+    def reduce() -> None:
+        (right, _), (left, start) = terms.pop(), terms.pop()
+        terms.append((BinOp(ops.pop(), left, right, span=tokens.span(start, end)), start))
+
+    for item in chain:
+        if isinstance(item, int):
+            op = tokens.text(item)
+            while ops and PRECEDENCE[ops[-1]] >= PRECEDENCE[op]:
+                reduce()
+            ops.append(op)
+        else:
+            terms.append((_term(tokens, item), item.start))
+            end = item.end
+    while ops:
+        reduce()
+    return terms[0][0]
+
+
+def _term(tokens: Tokens, operand: Operand | int) -> Term:
+    assert not isinstance(operand, int)
+    start, end, negations, value = operand
+    if negations:
+        raise tokens.refuse("SL0101", "a negation cannot stand inside a term", start, start + 1)
+    if not isinstance(value, Group):
+        return value
+    opening = start + value.minuses
+    if len(value.branches) > 1 or len(value.branches[0]) > 1:
+        raise tokens.refuse("SL0101", "a group of goals cannot stand inside a term", opening, end)
+    inner = value.branches[0][0]
+    if inner.negations or inner.op:
+        what = "negation" if inner.negations else "comparison"
+        message = f"a {what} cannot stand inside a term"
+        raise tokens.refuse("SL0101", message, inner.start, inner.end)
+    left = inner.left
+    term = _term(tokens, left) if isinstance(left, Operand) else left
+    return _negated(tokens, term, start, opening, end)
+
+
+# -------------------------------------------------------------------------------------- goals
+
+
+class Goals(NamedTuple):
+    """A whole body; not yet literals, so that a slip behind it is reported first."""
+
+    branches: list[list[Goal]]
+
+    def body(self, tokens: Tokens) -> Body:
+        return _body(tokens, self.branches)
+
+
+def goals(tokens: Tokens, start: int, chain: Chain) -> Goals:
+    return Goals(_branches(tokens, chain))
+
+
+def atom(operand: Operand) -> Atom:
+    """A head or a fact: the grammar has let only calls and words through."""
+    value = operand.value
+    if isinstance(value, Call):
+        return Atom(value.name, value.args, span=value.span)
+    assert isinstance(value, Const) and isinstance(value.value, str)
+    return Atom(value.value, (), span=value.span)
+
+
+def _branches(tokens: Tokens, chain: Chain) -> list[list[Goal]]:
+    branches: list[list[Goal]] = [[]]
+    begin = 0
+    for i in range(1, len(chain), 2):
+        kind = tokens[_index(chain[i])]
+        if kind in ",;":
+            branches[-1].append(_goal(tokens, chain[begin:i]))
+            begin = i + 1
+            if kind == ";":
+                branches.append([])
+    branches[-1].append(_goal(tokens, chain[begin:]))
+    return branches
+
+
+def _goal(tokens: Tokens, chain: Chain) -> Goal:
+    first, last = chain[0], chain[-1]
+    assert isinstance(first, Operand) and isinstance(last, Operand)
+    start, end, negations = first.start, last.end, first.negations
+    if len(chain) == 1:
+        return Goal(start, end, negations, first)
+    plain = (Operand(start + negations, first.end, 0, first.value), *chain[1:])
+    comparisons = [i for i in range(1, len(chain), 2) if tokens[_index(chain[i])] in "=<>"]
+    if len(comparisons) > 1:
+        at = _index(chain[comparisons[1]])
+        raise tokens.refuse(
+            "SL0101",
+            f"a second comparison in one goal, `{tokens.text(at)}`",
+            at,
+            at + 1,
+            help="compare in two goals, as in `X < Y, Y < Z`",
+        )
+    if not comparisons:
+        return Goal(start, end, negations, expression(tokens, plain))
+    if negations:
+        raise tokens.refuse(
+            "SL0101",
+            "`not` before a comparison",
+            start,
+            end,
+            help="write the opposite comparison, or put it in parentheses: `not (X < Y)`",
+        )
+    at = comparisons[0]
+    op = tokens.text(_index(chain[at]))
+    left, right = expression(tokens, plain[:at]), expression(tokens, plain[at + 1 :])
+    return Goal(start, end, 0, left, _COMPARISON_SPELLINGS.get(op, op), right)
+
+
+def _body(tokens: Tokens, branches: list[list[Goal]]) -> Body:
+    bodies = tuple(
+        tuple(literal for goal in branch for literal in _literals(tokens, goal))
+        for branch in branches
+    )
+    if len(bodies) == 1:
+        return bodies[0]
+    return (Choice(bodies, span=tokens.span(branches[0][0].start, branches[-1][-1].end)),)
+
+
+def _literals(tokens: Tokens, goal: Goal) -> Body:
+    """A goal as literals: several when it is a conjunction in parentheses."""
+    start, end, negations, left, op, right = goal
+    if op and right is not None:
+        assert not isinstance(left, Operand)
+        return (Comparison(op, left, right, span=tokens.span(start, end)),)
+    value = left.value if isinstance(left, Operand) else left
+    inner: Body
+    if isinstance(value, Group) and not value.minuses:
+        inner = _body(tokens, value.branches)
+        if len(inner) == 1 and isinstance(inner[0], Choice) and len(value.branches) > 1:
+            # Seen from outside, the parentheses belong to the choice.
+            inner = (Choice(inner[0].branches, span=tokens.span(start + negations, end)),)
+    elif isinstance(value, Call):
+        inner = (Atom(value.name, value.args, span=value.span),)
+    elif isinstance(left, Operand) and isinstance(value, Const) and tokens[end - 1] in WORDS:
+        if end - start - negations > 1:
+            raise _no_goal(tokens, start + negations, end)
+        inner = (Atom(str(value.value), (), span=value.span),)
+    else:
+        raise _no_goal(tokens, start + negations, end)
+    for at in range(start + negations - 1, start - 1, -1):
+        negation: Literal = Not(inner, span=tokens.span(at, end))
+        inner = (negation,)
+    return inner
+
+
+def _no_goal(tokens: Tokens, start: int, end: int) -> Refused:
+    text = " ".join(tokens.span(start, end).text.split())
+    return tokens.refuse(
+        "SL0101",
+        f"`{text}` is not a goal" if len(text) <= 40 else "this is not a goal",
+        start,
+        end,
+        help="a goal is a predicate, as in `p(X)`, or a comparison, as in `X < Y`",
+    )

@@ -1,0 +1,209 @@
+"""What the grammar makes of declarations and of the steps of a test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamlog.diagnostics import Span, did_you_mean, finding
+from streamlog.syntax import build, literals
+from streamlog.syntax.ast import (
+    Advance,
+    Arrive,
+    Column,
+    Const,
+    End,
+    Expect,
+    ExpectFrom,
+    ExpectNone,
+    Given,
+    Option,
+    Output,
+    PredName,
+    Rejected,
+    Stream,
+    Table,
+    Type,
+    Use,
+)
+from streamlog.syntax.tokens import Refused, Tokens
+
+TYPES = {t.value: t for t in Type}
+STREAM_OPTIONS = ("from", "slack", "idle", "horizon", "keep")
+TABLE_OPTIONS = ("from",)
+_TYPE_SLIPS = {
+    **dict.fromkeys(("integer", "long", "bigint", "number", "int64"), "int"),
+    **dict.fromkeys(("double", "real", "decimal", "numeric", "float64"), "float"),
+    **dict.fromkeys(("str", "text", "varchar", "symbol"), "string"),
+    **dict.fromkeys(("timestamp", "datetime", "date"), "time"),
+    **dict.fromkeys(("interval", "timedelta"), "duration"),
+}
+
+
+def column(tokens: Tokens, start: int, found: list[Any]) -> Column:
+    name = tokens.text(start)
+    if len(found) == 1:
+        return Column(name, span=tokens.span(start, start + 1))
+    at = found[1]
+    type_ = _type(tokens, at)
+    if len(found) == 2:
+        return Column(name, type_, span=tokens.span(start, at + 1))
+    low, high = _bound(found[2]), _bound(found[3])
+    span = tokens.span(start, found[3].end)
+    if low.type is not high.type or not (
+        low.type is type_ or (type_ is Type.FLOAT and low.type is Type.INT)
+    ):
+        ends = f"{low.type} to {high.type}" if low.type is not high.type else f"{low.type}"
+        place = tokens.span(found[2].start, found[3].end)
+        raise _contradiction(f"a range of {ends} for a column of type {type_}", place)
+    if low.value > high.value:  # type: ignore[operator]  # both are numbers
+        place = tokens.span(found[2].start, found[3].end)
+        raise _contradiction("this range is empty: its low end is above its high end", place)
+    return Column(name, type_, low, high, span=span)
+
+
+def _type(tokens: Tokens, at: int) -> Type:
+    word = tokens.text(at)
+    if word in TYPES:
+        return TYPES[word]
+    guess = _TYPE_SLIPS.get(word.lower()) or did_you_mean(word.lower(), TYPES)
+    if word.lower() in TYPES:
+        guess = word.lower()
+    help = f"did you mean `{guess}`?" if guess else f"the types are {', '.join(TYPES)}"
+    raise _contradiction(f"unknown type `{word}`", tokens.span(at, at + 1), help=help)
+
+
+def _bound(operand: build.Operand) -> Const:
+    assert isinstance(operand.value, Const)
+    return operand.value
+
+
+def option(tokens: Tokens, start: int, found: list[Any]) -> Option:
+    """Any word and value: `declaration` says which of them are wrong."""
+    value = found[1].value
+    span = tokens.span(start, found[1].end)
+    name = tokens.text(start)
+    if name not in STREAM_OPTIONS:
+        guess = did_you_mean(name, STREAM_OPTIONS)
+        known = ", ".join(STREAM_OPTIONS)
+        help = f"did you mean `{guess}`?" if guess else f"the options are {known}"
+        raise _contradiction(f"unknown option `{name}`", tokens.span(start, start + 1), help=help)
+    wanted, example = (
+        ((Type.STRING,), 'a path in quotes, as in `from "rows.csv"`')
+        if name == "from"
+        else ((Type.DURATION, Type.INT), f"a duration or an integer, as in `{name} 10s`")
+    )
+    quoted = name != "from" or tokens[found[1].end - 1] == "S"
+    if not isinstance(value, Const) or value.type not in wanted or not quoted:
+        place = tokens.span(found[1].start, found[1].end)
+        raise _contradiction(f"`{name}` takes {example}", place)
+    if type(value.value) is int and value.value < 0:
+        place = tokens.span(found[1].start, found[1].end)
+        raise _contradiction(f"`{name}` cannot be negative", place)
+    return Option(name, value, span=span)
+
+
+def declaration(tokens: Tokens, start: int, found: list[Any]) -> Stream | Table:
+    kind, name = tokens.text(start), tokens.text(found[1])
+    columns = tuple(x for x in found if isinstance(x, Column))
+    options = tuple(x for x in found if isinstance(x, Option))
+    places: dict[str, Span] = {}
+    for col in columns:
+        if col.name != "_" and col.name in places:
+            first = (places[col.name], "the first")
+            raise _contradiction(f"two columns named `{col.name}`", col.span, "the second", first)
+        places[col.name] = col.span
+    places = {}
+    for opt in options:
+        if opt.name in places:
+            first = (places[opt.name], "first here")
+            raise _contradiction(f"`{opt.name}` is given twice", opt.span, "again here", first)
+        places[opt.name] = opt.span
+    span = tokens.span(start, found[-1] + 1)
+    if kind == "stream":
+        return Stream(name, columns, options, span=span)
+    for opt in options:
+        if opt.name not in TABLE_OPTIONS:
+            raise _contradiction(
+                f"a table has no `{opt.name}`",
+                opt.span,
+                related=(tokens.span(start, start + 2), "a table is not timestamped"),
+                help="the only option of a table is `from`; for timestamped rows declare a stream",
+            )
+    return Table(name, columns, options, span=span)
+
+
+def output(tokens: Tokens, start: int, found: list[Any]) -> Output:
+    preds = tuple(_pred(tokens, at) for at in found[:-1])
+    return Output(preds, span=tokens.span(start, found[-1] + 1))
+
+
+def use(tokens: Tokens, start: int, found: list[Any]) -> Use:
+    return Use(_text(tokens, found[0]), span=tokens.span(start, found[-1] + 1))
+
+
+def test_name(tokens: Tokens, start: int, found: list[Any]) -> str:
+    return _text(tokens, found[0])
+
+
+# -------------------------------------------------------------------------------------- steps
+
+
+def fact(tokens: Tokens, start: int, found: list[Any]) -> Arrive:
+    return Arrive(found[0], span=tokens.span(start, found[-1] + 1))
+
+
+def arrive(tokens: Tokens, start: int, found: list[Any]) -> Arrive:
+    fate = "late" if tokens[start] == "a" else "rejected"
+    return Arrive(found[0], fate, span=tokens.span(start, found[-1] + 1))
+
+
+def given(tokens: Tokens, start: int, found: list[Any]) -> Given:
+    span = tokens.span(start, found[-1] + 1)
+    return Given(_pred(tokens, found[0]), _text(tokens, found[1]), span=span)
+
+
+def advance(tokens: Tokens, start: int, found: list[Any]) -> Advance:
+    time = build.expression(tokens, found[:-1])
+    return Advance(time, span=tokens.span(start, found[-1] + 1))
+
+
+def end(tokens: Tokens, start: int, found: list[Any]) -> End:
+    return End(span=tokens.span(start, found[-1] + 1))
+
+
+def expect(tokens: Tokens, start: int, found: list[Any]) -> Expect:
+    return Expect(tuple(found[:-1]), span=tokens.span(start, found[-1] + 1))
+
+
+def expect_none(tokens: Tokens, start: int, found: list[Any]) -> ExpectNone:
+    return ExpectNone(_pred(tokens, found[0]), span=tokens.span(start, found[-1] + 1))
+
+
+def expect_from(tokens: Tokens, start: int, found: list[Any]) -> ExpectFrom:
+    span = tokens.span(start, found[-1] + 1)
+    return ExpectFrom(_pred(tokens, found[0]), _text(tokens, found[1]), span=span)
+
+
+def rejected(tokens: Tokens, start: int, found: list[Any]) -> Rejected:
+    return Rejected(tokens.text(found[0]), span=tokens.span(start, found[-1] + 1))
+
+
+def _pred(tokens: Tokens, at: int) -> PredName:
+    return PredName(tokens.text(at), span=tokens.span(at, at + 1))
+
+
+def _text(tokens: Tokens, at: int) -> str:
+    return literals.unquoted(tokens.text(at), tokens.span(at, at + 1))
+
+
+def _contradiction(
+    message: str,
+    span: Span,
+    label: str = "",
+    related: tuple[Span, str] | None = None,
+    help: str = "",
+) -> Refused:
+    others = (related,) if related else ()
+    return Refused(
+        finding("SL0105", message, span, label, related=others, help=(help,) if help else ())
+    )

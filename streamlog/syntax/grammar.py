@@ -1,0 +1,213 @@
+"""The grammar of one statement, in pyparsing, over the kinds of its tokens (see `scan`).
+
+There is no packrat, no left recursion and next to no backtracking: a chain `operand (infix
+operand)*` is read flat and made a tree by `build`, alternatives differ in their first tokens, and
+`-` (pyparsing's error stop) says where a construct can no longer be another one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeAlias, cast
+
+import pyparsing as pp
+
+from streamlog.syntax import ast, build, declare
+from streamlog.syntax.scan import QUERY, WORDS
+from streamlog.syntax.tokens import Tokens
+
+Make: TypeAlias = Callable[[Tokens, int, int], object]
+
+
+class Kind(pp.Token):
+    """Some tokens by their kinds; notes what was expected wherever it does not match."""
+
+    def __init__(self, pattern: str, *expected: str, make: Make | None = None) -> None:
+        super().__init__()
+        self.pattern = re.compile(pattern)
+        self.expected = expected
+        self.make = make
+        self.mayIndexError = False
+        self.set_name(" or ".join(expected) or pattern)
+        self.leave_whitespace()
+
+    def _generateDefaultName(self) -> str:  # noqa: N802  (pyparsing's name)
+        return self.pattern.pattern
+
+    def parseImpl(self, instring: Any, loc: int, do_actions: bool = True) -> Any:  # noqa: N802
+        match = self.pattern.match(instring, loc)
+        if match is None:
+            instring.missed(loc, self.expected)
+            raise pp.ParseException(instring, loc, self.errmsg, self)
+        end = match.end()
+        return end, self.make(instring, loc, end) if self.make else []
+
+
+def _last(tokens: Tokens, start: int, end: int) -> int:
+    return end - 1
+
+
+def _word_class(*others: str) -> str:
+    return f"[{WORDS}{''.join(others)}]"
+
+
+WORD = _word_class()
+SINGLE = _word_class("VNTSB")
+GOAL_INFIX = "[-+*=<>,;]"
+
+comma = Kind(",", "`,`")
+dot = Kind(r"\.", "`.`", make=_last)
+close = Kind(r"\)", "`)`", make=_last)
+text = Kind("S", "a text in quotes", make=_last)
+predicate = Kind(WORD, "a predicate", make=_last)
+arithmetic = Kind("[-+*]", make=_last)
+
+
+def _chain(operand: pp.ParserElement, infix: pp.ParserElement) -> pp.ParserElement:
+    return operand - pp.ZeroOrMore(infix - operand)
+
+
+def _plain_call(prefix: str) -> str:
+    return rf"{prefix}{WORD}\((?:-*{SINGLE}(?:[-+*,]-*{SINGLE})*)?\)"
+
+
+def _full_call(prefix: str, expected: str, term: pp.ParserElement) -> pp.ParserElement:
+    opening = Kind(rf"{prefix}{WORD}\(", expected, make=_last)
+    joint = Kind("[-+*,]", "`,`", make=_last)
+    return _with(opening - _chain(term, joint) - close, build.call)
+
+
+def _with(
+    element: pp.ParserElement, action: Callable[[Tokens, int, Any], object]
+) -> pp.ParserElement:
+    def act(tokens: str, start: int, found: pp.ParseResults) -> object:
+        return action(cast(Tokens, tokens), start, found.as_list())
+
+    return element.set_parse_action(act)
+
+
+def _operands() -> tuple[pp.ParserElement, pp.ParserElement]:
+    """What a chain of terms and what a chain of goals joins."""
+    term, goal = pp.Forward(), pp.Forward()
+
+    def operand(prefix: str, infix: str, word: str, expected: str) -> list[pp.ParserElement]:
+        plain = rf"(?:{prefix}(?:[VNTSB]|{word})|{_plain_call(prefix)})"
+        if prefix == "n*-*":
+            plain = rf"(?:{plain}|{prefix}\({plain}(?:{infix}{plain})*\))"
+        opening = Kind(rf"{prefix}\(", expected, make=_last)
+        group = opening - _chain(goal, Kind(GOAL_INFIX, "`,`", make=_last)) - close
+        return [
+            # Most chains, or most of one, are plain enough to be one pattern.
+            Kind(f"{plain}(?:{infix}{plain})*", expected, make=build.run),
+            _full_call(prefix, expected, term),
+            _with(group, build.group),
+        ]
+
+    aggregate = Kind(f"{WORD}<") - _chain(term, arithmetic) - Kind(">", "`>`", make=_last)
+    term <<= pp.MatchFirst(
+        [
+            *operand("-*", "[-+*]", rf"{WORD}(?![(<])", "a term"),
+            _with(aggregate, build.aggregate),
+        ]
+    )
+    goal <<= pp.MatchFirst(operand("n*-*", GOAL_INFIX, rf"{WORD}(?!\()", "a goal"))
+    return term, goal
+
+
+def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.ParserElement]:
+    term, goal = _operands()
+    body = _with(_chain(goal, Kind(GOAL_INFIX, "`,`", make=_last)), build.goals)
+
+    def atom_unless(other: str) -> pp.ParserElement:
+        plain = rf"(?!{other})(?:{_plain_call('')}|{WORD}(?!\())"
+        return _with(
+            pp.MatchFirst(
+                [
+                    Kind(plain, "a predicate", make=build.run),
+                    _full_call("", "a predicate", term),
+                ]
+            ),
+            lambda tokens, start, found: build.atom(found[0]),
+        )
+
+    atom = atom_unless("R")
+
+    def clause(tokens: Tokens, start: int, found: list[Any]) -> ast.Rule | ast.Fact:
+        span = tokens.span(start, found[-1] + 1)
+        if len(found) == 2:
+            return ast.Fact(found[0], span=span)
+        return ast.Rule(found[0], found[1].body(tokens), span=span)
+
+    def query(tokens: Tokens, start: int, found: list[Any]) -> ast.Query:
+        return ast.Query(found[0].body(tokens), span=tokens.span(start, found[-1] + 1))
+
+    # Clauses come first because most statements are clauses.
+    named, texted = WORD, _word_class("SV")
+    head = atom_unless(f"[do]{named}|u{texted}")
+    clauses = head - (Kind("R", "`<-`") - body - dot | dot)
+
+    # ---- declarations. Their first words are ordinary names before `(`, `.` and an arrow.
+    kind = Kind(f"d(?={named})", make=_last)
+    column_name = Kind(_word_class("V"), "a column name", make=_last)
+    type_name = Kind(_word_class("V"), "a type", make=_last)
+    bound = Kind("-*[NT]", make=build.leaf)
+    high = Kind("-*[NT]", "a number, duration or timestamp", make=build.leaf)
+    span_of_values = bound - Kind("E", "`..`") - high
+    typed = Kind(":", "`:`") - type_name - pp.Opt(span_of_values)
+    column = _with(column_name - pp.Opt(typed), declare.column)
+    option_name = Kind(rf"{WORD}(?![(.R,])", "an option", make=_last)
+    value = Kind(f"-*{SINGLE}", "a value", make=build.leaf)
+    option = _with(option_name - value, declare.option)
+    opening = Kind(r"\(", "`(`")
+    columns = opening - pp.Opt(_listed(column)) - close
+    declaration = kind - predicate - columns - pp.ZeroOrMore(option) - dot
+    output = Kind(f"o(?={named})") - _listed(predicate) - dot
+    use = Kind(f"u(?={texted})") - text - dot
+
+    statement = pp.MatchFirst(
+        [
+            _with(clauses, clause),
+            _with(declaration, declare.declaration),
+            _with(output, declare.output),
+            _with(use, declare.use),
+            _with(Kind(QUERY) - body - dot, query),
+        ]
+    )
+
+    # ---- tests
+    header = Kind(f"t(?={texted})") - text - Kind("{", "`{`")
+    source = Kind("f", "`from`") - text
+    arrive = Kind(f"(?:al|r)(?={WORD})") - atom - dot
+    given = Kind(f"g(?={WORD})") - predicate - source - dot
+    advance = Kind(r"v(?![(.])") - _chain(term, arithmetic) - dot
+    expect_none = Kind(rf"xz(?={WORD}\.)") - predicate - dot
+    expect_from = Kind(f"x(?={WORD}fS)") - predicate - source - dot
+    expect = Kind(r"x(?![(.])") - _listed(atom) - dot
+    rejected = Kind(r"j(?![(.])") - Kind("V", "a code like SL0401", make=_last) - dot
+    step = pp.MatchFirst(
+        [
+            _with(arrive, declare.arrive),
+            _with(given, declare.given),
+            _with(advance, declare.advance),
+            _with(Kind(r"e(?=\.)") - dot, declare.end),
+            _with(expect_none, declare.expect_none),
+            _with(expect_from, declare.expect_from),
+            _with(expect, declare.expect),
+            _with(rejected, declare.rejected),
+            _with(atom - dot, declare.fact),
+        ]
+    )
+    return statement, _with(header, declare.test_name), step
+
+
+def _listed(element: pp.ParserElement) -> pp.ParserElement:
+    return element - pp.ZeroOrMore(comma - element)
+
+
+def _ready(element: pp.ParserElement) -> pp.ParserElement:
+    # Kinds hold no white space, and pyparsing must hand on the very object it is given.
+    return element.leave_whitespace().parse_with_tabs().streamline()
+
+
+statement, test_header, test_step = map(_ready, _statement_grammars())

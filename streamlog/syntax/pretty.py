@@ -1,0 +1,319 @@
+"""AST to text, in one canonical form: `parse(pretty(x)) == x`."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import NoReturn
+
+from attrs import frozen
+
+from streamlog.diagnostics import Span
+from streamlog.syntax import ast
+from streamlog.syntax.ast import (
+    PRECEDENCE,
+    Agg,
+    Atom,
+    BinOp,
+    Body,
+    Call,
+    Choice,
+    Comparison,
+    Const,
+    Literal,
+    Neg,
+    Not,
+    Term,
+    Type,
+    Var,
+)
+from streamlog.syntax.literals import EPOCH, MICROSECOND, UNITS
+from streamlog.syntax.scan import RESERVED
+from streamlog.syntax.walk import Node
+
+WIDTH = 88
+INDENT = "    "
+
+_BARE = re.compile(r"[a-z][A-Za-z0-9_]*")
+_ESCAPES = {"\n": "\\n", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
+_FIRST, _LAST = (
+    (datetime.min.replace(tzinfo=EPOCH.tzinfo) - EPOCH) // MICROSECOND,
+    (datetime.max.replace(tzinfo=EPOCH.tzinfo) - EPOCH) // MICROSECOND,
+)
+# Where the scanner would take `%` or `//` for a comment unless it is in parentheses.
+_COMMENT_LIKE = re.compile(r"\) (?:%|//) -*(?:\(|[^\W\d]\w*\()")
+
+
+def pretty(node: Node | Body) -> str:
+    """The text of any node; a statement with its final dot, a body without."""
+    if isinstance(node, tuple):
+        return body_text(node)
+    if isinstance(node, Var | Const | Neg | BinOp | Call | Agg):
+        return term_text(node)
+    if isinstance(node, Atom | Comparison | Not | Choice):
+        return goal_text(node)
+    if isinstance(node, ast.Column):
+        return _column(node)
+    if isinstance(node, ast.Option):
+        return _option(node)
+    if isinstance(node, ast.PredName):
+        return node.name
+    if isinstance(node, ast.Module):
+        return "".join(pretty(statement) + "\n" for statement in node.statements)
+    if isinstance(node, ast.Test):
+        steps = "".join(
+            INDENT + pretty(step).replace("\n", "\n" + INDENT) + "\n" for step in node.steps
+        )
+        return (
+            f"test {quoted(node.name)} {{\n{steps}}}" if steps else f"test {quoted(node.name)} {{}}"
+        )
+    return layout(node).text()
+
+
+def _never(node: NoReturn) -> NoReturn:
+    raise AssertionError(f"unknown node {node!r}")  # mypy proves that this cannot be reached
+
+
+# -------------------------------------------------------------------------------------- terms
+
+
+def term_text(term: Term) -> str:
+    if isinstance(term, Var):
+        return "_" if term.is_anonymous else term.name
+    if isinstance(term, Const):
+        return _const(term)
+    if isinstance(term, Neg):
+        inner = term_text(term.operand)
+        return f"-({inner})" if isinstance(term.operand, BinOp) else f"-{inner}"
+    if isinstance(term, BinOp):
+        return _binary(term)
+    if isinstance(term, Call):
+        return f"{term.name}({', '.join(map(term_text, term.args))})"
+    if isinstance(term, Agg):
+        return _aggregate(term)
+    _never(term)
+
+
+def _binary(term: BinOp) -> str:
+    own = PRECEDENCE[term.op]
+    left, right = term_text(term.left), term_text(term.right)
+    if (isinstance(term.left, BinOp) and PRECEDENCE[term.left.op] < own) or (
+        # After a text the scanner would take these for comments.
+        term.op in ("%", "//") and _ends_in_text(term.left)
+    ):
+        left = f"({left})"
+    if isinstance(term.right, BinOp) and PRECEDENCE[term.right.op] <= own:
+        right = f"({right})"
+    return f"{left} {term.op} {right}"
+
+
+def _ends_in_text(term: Term) -> bool:
+    while not isinstance(term, Const):
+        if isinstance(term, BinOp):
+            term = term.right
+        elif isinstance(term, Neg):
+            term = term.operand
+        else:
+            return False
+    return isinstance(term.value, str | bool)
+
+
+def _aggregate(term: Agg) -> str:
+    arg = "" if term.arg is None else term_text(term.arg)
+    if term.func not in ("min", "max"):
+        return f"{term.func}({arg})"
+    # `min(D)` reads as a function; and `<-` would be an arrow.
+    return f"{term.func}<({arg})>" if arg.startswith("-") else f"{term.func}<{arg}>"
+
+
+def _const(const: Const) -> str:
+    value = const.value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value if is_bare(value) else quoted(value)
+    if isinstance(value, float):
+        return repr(value)
+    if const.type is Type.DURATION:
+        return duration_text(value)
+    if const.type is Type.TIME:
+        return time_text(value)
+    return str(value)
+
+
+def is_bare(text: str) -> bool:
+    """Whether a text needs no quotes."""
+    return _BARE.fullmatch(text) is not None and text not in RESERVED
+
+
+def quoted(text: str) -> str:
+    return '"' + "".join(_escaped(c) for c in text) + '"'
+
+
+def _escaped(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if char.isprintable() or ord(char) > 0xFFFF:
+        return char
+    return f"\\u{ord(char):04x}"
+
+
+def duration_text(microseconds: int) -> str:
+    """In the largest unit that divides it."""
+    if microseconds == 0:
+        return "0s"
+    unit = next(u for u in reversed(UNITS) if microseconds % UNITS[u] == 0)
+    return f"{microseconds // UNITS[unit]}{unit}"
+
+
+def time_text(microseconds: int) -> str:
+    if not _FIRST <= microseconds <= _LAST:
+        # No calendar date: a sum says it, though it reads back as one.
+        return f"(@1970-01-01T00:00:00Z + {duration_text(microseconds)})"
+    moment = EPOCH + timedelta(microseconds=microseconds)
+    text = moment.replace(tzinfo=None).isoformat()
+    return f"@{text.rstrip('0') if moment.microsecond else text}Z"
+
+
+# -------------------------------------------------------------------------------------- goals
+
+
+def body_text(body: Body) -> str:
+    if len(body) == 1 and isinstance(body[0], Choice):
+        return _choice(body[0])
+    return _branch(body)
+
+
+def goal_text(goal: Literal) -> str:
+    if isinstance(goal, Atom):
+        return f"{goal.pred}({', '.join(map(term_text, goal.args))})" if goal.args else goal.pred
+    if isinstance(goal, Comparison):
+        return f"{_shielded(goal.left)} {goal.op} {term_text(goal.right)}"
+    if isinstance(goal, Not):
+        if len(goal.body) == 1 and isinstance(goal.body[0], Atom | Not):
+            return f"not {goal_text(goal.body[0])}"
+        return f"not ({body_text(goal.body)})"
+    if isinstance(goal, Choice):
+        return f"({_choice(goal)})"
+    _never(goal)
+
+
+def _choice(choice: Choice) -> str:
+    return " ; ".join(map(_branch, choice.branches))
+
+
+def _branch(branch: Body) -> str:
+    return ", ".join(map(goal_text, branch))
+
+
+def _shielded(term: Term) -> str:
+    text = term_text(term)
+    return f"({text})" if _COMMENT_LIKE.search(text) else text
+
+
+# --------------------------------------------------------------------------------- statements
+
+
+@frozen
+class Layout:
+    """A statement as a list: `lead item, item, … close`, on one line or one item a line."""
+
+    lead: str
+    items: tuple[tuple[str, Span], ...]
+    close: str = "."
+    glue: str = " "
+    separator: str = ","
+
+    def text(self) -> str:
+        line = self.one_line()
+        return line if len(line) <= WIDTH or not self.items else "\n".join(self.lines())
+
+    def one_line(self) -> str:
+        items = f"{self.separator} ".join(text for text, _ in self.items)
+        return f"{self.lead}{self.glue}{items}{self.close}" if items else self.lead + self.close
+
+    def lines(self) -> list[str]:
+        last = len(self.items) - 1
+        items = [
+            INDENT
+            + text
+            + (self.separator if i < last else "" if self.closes_apart else self.close)
+            for i, (text, _) in enumerate(self.items)
+        ]
+        return [self.lead, *items, *([self.close] if self.closes_apart else [])]
+
+    @property
+    def closes_apart(self) -> bool:
+        return self.close.startswith(")")
+
+
+def layout(node: ast.Statement | ast.Step) -> Layout:
+    """The list a statement is, whatever its kind; of a test, only its first line."""
+    if isinstance(node, ast.Rule):
+        return _body_layout(f"{goal_text(node.head)} <-", node.body)
+    if isinstance(node, ast.Query):
+        first = body_text(node.body)
+        return _body_layout("?", node.body, glue=" " if first.startswith("-") else "")
+    if isinstance(node, ast.Fact):
+        return Layout(goal_text(node.atom), ())
+    if isinstance(node, ast.Stream | ast.Table):
+        kind = "stream" if isinstance(node, ast.Stream) else "table"
+        options = "".join(f" {_option(option)}" for option in node.options)
+        items = tuple((_column(c), c.span) for c in node.columns)
+        return Layout(f"{kind} {node.name}(", items, f"){options}.", "")
+    if isinstance(node, ast.Output):
+        return Layout("output", tuple((p.name, p.span) for p in node.preds))
+    if isinstance(node, ast.Use):
+        return Layout(f"use {quoted(node.path)}", ())
+    if isinstance(node, ast.Test):
+        return Layout(f"test {quoted(node.name)}", (), " {")
+    return _step_layout(node)
+
+
+def _step_layout(step: ast.Step) -> Layout:
+    if isinstance(step, ast.Arrive):
+        words = {"accepted": "", "late": "arrive late ", "rejected": "reject "}[step.fate]
+        atom = goal_text(step.atom)
+        # `end.` alone is the step.
+        return Layout(words + ("end()" if atom == "end" and not words else atom), ())
+    if isinstance(step, ast.Given):
+        return Layout(f"given {step.pred.name} from {quoted(step.path)}", ())
+    if isinstance(step, ast.Advance):
+        time = term_text(step.time)
+        return Layout(
+            f"advance ({time})" if re.search(r"\) (%|//) ", time) else f"advance {time}", ()
+        )
+    if isinstance(step, ast.End):
+        return Layout("end", ())
+    if isinstance(step, ast.Expect):
+        return Layout("expect", tuple((goal_text(a), a.span) for a in step.atoms))
+    if isinstance(step, ast.ExpectNone):
+        return Layout(f"expect none {step.pred.name}", ())
+    if isinstance(step, ast.ExpectFrom):
+        return Layout(f"expect {step.pred.name} from {quoted(step.path)}", ())
+    if isinstance(step, ast.Rejected):
+        return Layout(f"rejected {step.code}", ())
+    _never(step)
+
+
+def _body_layout(lead: str, body: Body, glue: str = " ") -> Layout:
+    if len(body) == 1 and isinstance(body[0], Choice):
+        branches = body[0].branches
+        items = tuple((_branch(b), b[0].span.to(b[-1].span)) for b in branches)
+        return Layout(lead, items, glue=glue, separator=" ;")
+    return Layout(lead, tuple((goal_text(g), g.span) for g in body), glue=glue)
+
+
+def _column(column: ast.Column) -> str:
+    text = column.name
+    if column.type is not None:
+        text += f": {column.type}"
+    if column.low is not None and column.high is not None:
+        text += f" {_const(column.low)}..{_const(column.high)}"
+    return text
+
+
+def _option(option: ast.Option) -> str:
+    value = option.value
+    text = quoted(value.value) if isinstance(value.value, str) else _const(value)
+    return f"{option.name} {text}"

@@ -1,0 +1,118 @@
+"""A syntax error in human words: what was expected, what was found, and the likely slip."""
+
+from __future__ import annotations
+
+from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
+from streamlog.syntax.scan import ARROW, BOOL, NOT, QUERY, TEXT, VARIABLE, WORDS
+from streamlog.syntax.tokens import Tokens
+
+_WRITE = {
+    "==": "write `=`",
+    ":=": "write `=`",
+    "&&": "write `,` for and",
+    "&": "write `,` for and",
+    "and": "write `,` for and",
+    "||": "write `;` for or",
+    "|": "write `;` for or",
+    "or": "write `;` for or",
+    "=<": "write `<=`",
+    "=>": "write `>=`",
+    "<>": "write `!=`",
+    "\\=": "write `!=`",
+    "=\\=": "write `!=`",
+    "\\+": "write `not`",
+    "->": "a rule is written `head <- body.`",
+    "if": "a rule is written `head <- body.`",
+    "[": "there are no lists; a predicate with one fact for each element will do",
+}
+# Closing things first: they are the likeliest to be missing.
+_ORDER = ("`)`", "`>`", "`}`", "`{`", "`(`", "`,`", "`.`", "`<-`", "`:`", "`..`")
+_DECLARATIONS = ("stream", "table", "output", "use", "test")
+
+
+def syntax_error(tokens: Tokens) -> Diagnostic:
+    at = tokens.furthest
+    expected = ["a statement"] if at == 0 else sorted(tokens.expected, key=_rank)
+    wanted = " or ".join(filter(None, (", ".join(expected[:-1]), expected[-1])))
+    if at < len(tokens):
+        span, found = tokens.span(at, at + 1), f"`{_shortened(tokens.text(at))}`"
+    else:
+        last = tokens.span(at - 1, at)
+        span, found = Span(last.source, last.end - 1, last.end), "the end of the file"
+    return finding(
+        "SL0101", f"expected {wanted}, found {found}", span, help=_help(tokens, at, expected)
+    )
+
+
+def starts_statement(tokens: Tokens, at: int) -> bool:
+    """Whether the token looks like the start of the next statement, a `.` being forgotten."""
+    if not 0 < at < len(tokens) or tokens[at] not in WORDS + QUERY:
+        return False
+    return _first_on_line(tokens, at) and _column(tokens, at) <= _column(tokens, 0)
+
+
+def _rank(expected: str) -> tuple[int, str]:
+    return (_ORDER.index(expected) if expected in _ORDER else len(_ORDER)), expected
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 30 else text[:29] + "…"
+
+
+def _help(tokens: Tokens, at: int, expected: list[str]) -> tuple[str, ...]:
+    dot_missing = "`.`" in expected
+    if at >= len(tokens):
+        return ("a statement ends with `.`",) if dot_missing else ()
+    kind, text = tokens[at], tokens.text(at)
+    before = tokens[at - 1] if at else ""
+    if text in _WRITE and (at > 0 or kind not in WORDS):
+        return (_WRITE[text],)
+    if dot_missing and (starts_statement(tokens, at) or (kind == "}" and before != ".")):
+        return ("every statement ends with `.`: is one missing before this?",)
+    capital = at if kind == VARIABLE and tokens[at + 1 : at + 2] == "(" else at - 1
+    if capital >= 0 and tokens[capital : capital + 2] == f"{VARIABLE}(":
+        name = tokens.text(capital)
+        lower = name.lstrip("_")[:1].lower() + name.lstrip("_")[1:]
+        return (
+            (f"predicates begin with a lower-case letter: `{lower}`",)
+            if lower[:1].isalpha()
+            else ("predicates begin with a lower-case letter",)
+        )
+    if kind == ARROW and ARROW in tokens[:at]:
+        return ("for less than a negative number write `< -`; a new rule needs a `.` before it",)
+    if at == 1 and tokens[0] in WORDS and kind in WORDS + TEXT:
+        guess = did_you_mean(tokens.text(0), _DECLARATIONS)
+        if guess:
+            return (f"did you mean `{guess}`?",)
+    if kind in "<>=" and dot_missing and ARROW not in tokens[:at]:
+        return ("a comparison is a goal: it stands in the body of a rule",)
+    if kind in "<>=" and "`)`" in expected:
+        return ("a comparison cannot be an argument",)
+    if kind in (NOT, BOOL) and text.isalpha():
+        return (f'`{text}` is a reserved word; as a text write "{text}"',)
+    return _comment_help(tokens, at)
+
+
+def _comment_help(tokens: Tokens, at: int) -> tuple[str, ...]:
+    for index in range(max(0, at - 3), at + 1):
+        text = tokens.text(index)
+        if text in ("%", "//") and not _line_break(tokens, index, at):
+            return (
+                f"`{text}` is an operator here; begin a comment on a line of its own,"
+                " or after `,` or `.`",
+            )
+    return ()
+
+
+def _first_on_line(tokens: Tokens, at: int) -> bool:
+    return _line_break(tokens, at - 1, at)
+
+
+def _line_break(tokens: Tokens, one: int, other: int) -> bool:
+    text = tokens.scan.source.text
+    return text.find("\n", tokens.span(one, one + 1).end, tokens.span(other, other + 1).start) >= 0
+
+
+def _column(tokens: Tokens, at: int) -> int:
+    span = tokens.span(at, at + 1)
+    return span.start - (span.source.text.rfind("\n", 0, span.start) + 1)

@@ -1,0 +1,153 @@
+"""Random syntax trees: every shape that text can have, with names that invite confusion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from streamlog.diagnostics import Source, Span
+from streamlog.syntax import ast
+from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
+from streamlog.syntax.declare import STREAM_OPTIONS
+
+NOWHERE = Span(Source("generated", ""), 0, 0)
+
+KEYWORDS = "stream table output use test from arrive late reject given advance end expect none"
+predicates = st.sampled_from(
+    f"p q msg first last max count sum tick rejected slack {KEYWORDS}".split()
+)
+columns = st.sampled_from(["T", "a", "b", "area", "Price", "from", "type", "time"])
+functions = st.sampled_from(["f", "abs", "length", "floor", "stream", "lgr"])
+paths = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+FIRST_TIME, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
+int64 = st.integers(INT64_MIN, INT64_MAX) | st.integers(-9, 9)
+durations = st.builds(
+    lambda n, unit: n * unit, st.integers(-50, 50), st.sampled_from([1, 1000, 10**6, 6 * 10**7])
+) | st.integers(INT64_MIN, INT64_MAX)
+
+
+def build(cls: Any, *args: Any, **kwargs: Any) -> st.SearchStrategy[Any]:
+    return st.builds(cls, *args, **kwargs, span=st.just(NOWHERE))
+
+
+def const(values: st.SearchStrategy[Any], type_: Type) -> st.SearchStrategy[ast.Const]:
+    return build(ast.Const, values, st.just(type_))
+
+
+variables = build(ast.Var, st.sampled_from(["X", "Y", "T", "T1", "_", "_x", "SL0401", "Ärger"]))
+texts = (
+    st.sampled_from(["red", "not", "true", "", "a b", "it's", 'say "x"', "100%", "a//b"]) | paths
+)
+numbers = (
+    const(int64, Type.INT)
+    | const(st.floats(allow_nan=False, allow_infinity=False), Type.FLOAT)
+    | const(durations, Type.DURATION)
+)
+times = const(st.integers(FIRST_TIME, LAST_TIME), Type.TIME)
+constants = numbers | times | const(texts, Type.STRING) | const(st.booleans(), Type.BOOL)
+
+
+def _is_number(term: ast.Term) -> bool:
+    return isinstance(term, ast.Const) and type(term.value) in (int, float)
+
+
+def _starts_with_text(term: ast.Term) -> bool:
+    while not isinstance(term, ast.Const):
+        if isinstance(term, ast.BinOp):
+            term = term.left
+        elif isinstance(term, ast.Neg):
+            term = term.operand
+        else:
+            return False
+    return isinstance(term.value, str | bool)
+
+
+def _is_possible(term: ast.BinOp) -> bool:
+    """`X % red` has no spelling: there `%` begins a comment."""
+    return term.op not in ("%", "//") or not _starts_with_text(term.right)
+
+
+def _compound(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    ops = st.sampled_from(sorted(ast.PRECEDENCE))
+    args = st.lists(inner, max_size=3).map(tuple)
+    two = st.lists(inner, min_size=2, max_size=3).map(tuple)
+    return (
+        build(ast.Neg, inner.filter(lambda t: not _is_number(t)))
+        | build(ast.BinOp, ops, inner, inner).filter(_is_possible)
+        | build(ast.Call, functions, args)
+        | build(ast.Call, st.sampled_from(["min", "max"]), two)
+    )
+
+
+terms = st.recursive(variables | constants, _compound, max_leaves=6)
+aggregates = build(ast.Agg, st.sampled_from(ast.AGGREGATES), terms) | build(
+    ast.Agg, st.just("count"), st.none()
+)
+atoms = build(ast.Atom, predicates, st.lists(terms, max_size=3).map(tuple))
+heads = build(ast.Atom, predicates, st.lists(terms | aggregates, max_size=3).map(tuple))
+comparisons = build(ast.Comparison, st.sampled_from(ast.COMPARISONS), terms, terms)
+
+
+def _goals(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    body = st.lists(inner, min_size=1, max_size=3).map(tuple)
+    return build(ast.Not, body) | build(
+        ast.Choice, st.lists(body, min_size=2, max_size=3).map(tuple)
+    )
+
+
+literals = st.recursive(atoms | comparisons, _goals, max_leaves=5)
+bodies = st.lists(literals, min_size=1, max_size=4).map(tuple)
+names = build(ast.PredName, predicates)
+
+# ------------------------------------------------------------------------------- declarations
+
+
+def _column(name: str, type_: Type | None, ends: tuple[int, int] | None) -> ast.Column:
+    if type_ in (None, Type.STRING, Type.BOOL) or ends is None:
+        return ast.Column(name, type_, span=NOWHERE)
+    value = float if type_ is Type.FLOAT else int
+    low, high = (ast.Const(value(n), type_, span=NOWHERE) for n in sorted(ends))
+    return ast.Column(name, type_, low, high, span=NOWHERE)
+
+
+_ends = st.none() | st.tuples(st.integers(-(10**9), 10**9), st.integers(-(10**9), 10**9))
+column_lists = st.lists(
+    st.builds(_column, columns, st.none() | st.sampled_from(Type), _ends),
+    max_size=4,
+    unique_by=lambda c: c.name,
+).map(tuple)
+_limits = const(st.integers(0, INT64_MAX), Type.DURATION) | const(st.integers(0, 99), Type.INT)
+_from = build(ast.Option, st.just("from"), const(paths, Type.STRING))
+_limit = build(ast.Option, st.sampled_from(STREAM_OPTIONS[1:]), _limits)
+
+
+def _options(option: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(option, max_size=3, unique_by=lambda o: o.name).map(tuple)
+
+
+# -------------------------------------------------------------------------- tests and modules
+
+steps = st.one_of(
+    build(ast.Arrive, atoms, st.sampled_from(["accepted", "late", "rejected"])),
+    build(ast.Given, names, paths),
+    build(ast.Advance, terms),
+    build(ast.End),
+    build(ast.Expect, st.lists(atoms, min_size=1, max_size=3).map(tuple)),
+    build(ast.ExpectNone, names),
+    build(ast.ExpectFrom, names, paths),
+    build(ast.Rejected, st.sampled_from(["SL0401", "SL0101"])),
+)
+statements = st.one_of(
+    build(ast.Rule, heads, bodies),
+    build(ast.Rule, heads, bodies),
+    build(ast.Fact, atoms),
+    build(ast.Query, bodies),
+    build(ast.Stream, predicates, column_lists, _options(_from | _limit)),
+    build(ast.Table, predicates, column_lists, _options(_from)),
+    build(ast.Output, st.lists(names, min_size=1, max_size=3).map(tuple)),
+    build(ast.Use, paths),
+    build(ast.Test, paths, st.lists(steps, max_size=4).map(tuple)),
+)
+modules = build(ast.Module, st.lists(statements, max_size=4).map(tuple))
