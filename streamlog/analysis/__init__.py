@@ -1,0 +1,1 @@
+"""AST to facts about the program."""

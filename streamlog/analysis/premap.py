@@ -1,0 +1,229 @@
+"""When `min` or `max` may recurse: taking the best early changes nothing in the end (PreM).
+
+For `min` it is enough that a smaller cost of a recursive goal gives a smaller cost of the head,
+and that no other literal can tell a cost from a smaller one except by refusing the larger. Then
+only the best cost of each group matters, and the recursion over best costs has one least result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from streamlog.analysis.safety import OpenPositions
+from streamlog.analysis.schema import Schema
+from streamlog.analysis.strata import Strata
+from streamlog.diagnostics import Diagnostic, Span, finding
+from streamlog.syntax.ast import (
+    Agg,
+    Atom,
+    BinOp,
+    Body,
+    Call,
+    Comparison,
+    Const,
+    Literal,
+    Not,
+    Rule,
+    Term,
+    Var,
+    branches,
+)
+from streamlog.syntax.walk import variables, walk
+
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def check_extrema(
+    schema: Schema, strata: Strata, open_positions: OpenPositions
+) -> tuple[Diagnostic, ...]:
+    """A finding for each recursion through min or max that is not premappable."""
+    result: list[Diagnostic] = []
+    for cycle in strata.extrema:
+        knot = strata.knot[cycle[0].head]
+        costs: dict[str, tuple[str, int]] = {}
+        for name in sorted(knot):
+            found = _cost_of(schema.rules_of.get(name, ()))
+            if found is None:
+                rule = schema.rules_of[name][0]
+                result.append(
+                    _refused(
+                        rule,
+                        rule.head.span,
+                        f"`{name}` takes part in the recursion without aggregating",
+                        "every rule of the recursion must take the same `min` or `max`",
+                    )
+                )
+            else:
+                costs[name] = found
+        if len(costs) == len(knot):
+            for name in sorted(knot):
+                for rule in schema.rules_of[name]:
+                    for body in branches(rule.body):
+                        result += _Check(schema, open_positions, costs, rule, body).findings()
+    return tuple(result)
+
+
+def _cost_of(rules: tuple[Rule, ...]) -> tuple[str, int] | None:
+    """The function and position all the rules aggregate, when they agree."""
+    found = {
+        tuple((arg.func, i) for i, arg in enumerate(r.head.args) if isinstance(arg, Agg))
+        for r in rules
+    }
+    match list(found):
+        case [((func, position),)] if func in ("min", "max"):
+            return func, position
+        case _:
+            return None
+
+
+def _refused(rule: Rule, span: Span, label: str, help_: str) -> Diagnostic:
+    return finding(
+        "SL0407",
+        f"the aggregate of `{rule.head.pred}` stands in its own recursion, and taking it "
+        "early could change the result",
+        span,
+        label,
+        help=help_,
+    )
+
+
+class _Check:
+    def __init__(
+        self,
+        schema: Schema,
+        open_positions: OpenPositions,
+        costs: Mapping[str, tuple[str, int]],
+        rule: Rule,
+        body: Body,
+    ) -> None:
+        self.schema, self.open_positions = schema, open_positions
+        self.costs, self.rule, self.body = costs, rule, body
+        self.func, position = costs[rule.head.pred]
+        aggregate = rule.head.args[position]
+        assert isinstance(aggregate, Agg) and aggregate.arg is not None
+        self.argument = aggregate.arg
+        self.definitions = {
+            var.name: side
+            for c in body
+            if isinstance(c, Comparison) and c.op == "="
+            for var, side in ((c.left, c.right), (c.right, c.left))
+            if isinstance(var, Var)
+        }
+
+    def findings(self) -> Iterator[Diagnostic]:
+        recursive = [a for a in self.body if isinstance(a, Atom) and a.pred in self.costs]
+        mixed = [a for a in recursive if self.costs[a.pred][0] != self.func]
+        if mixed:
+            yield self._no(mixed[0].span, f"`{mixed[0].pred}` aggregates another way")
+            return
+        inputs = {v.name for a in recursive for v in variables(a.args[self.costs[a.pred][1]])}
+        if not inputs:
+            return
+        if not self._is_monotone(self.argument, inputs, frozenset()):
+            yield self._no(self.argument.span, "a better cost below need not be better here")
+        tainted = inputs | {
+            name
+            for name, term in self.definitions.items()
+            if any(v.name in inputs for v in variables(term))
+        }
+        for literal in self.body:
+            yield from self._uses(literal, tainted, recursive)
+        for position, arg in enumerate(self.rule.head.args):
+            if not isinstance(arg, Agg) and any(v.name in tainted for v in variables(arg)):
+                yield self._no(arg.span, f"the {position + 1}. argument tells costs apart")
+
+    def _no(self, span: Span, label: str) -> Diagnostic:
+        return _refused(
+            self.rule,
+            span,
+            label,
+            f"let costs only be added, compared with an upper bound for `min` (a lower one for "
+            f"`max`) and aggregated; or compute all of them and take the {self.func} in a rule "
+            "of its own",
+        )
+
+    def _is_monotone(self, term: Term, inputs: set[str], seen: frozenset[str]) -> bool:
+        """Whether the term never falls when one of the inputs rises."""
+        if self._is_free(term, inputs):
+            return True
+        parts: tuple[Term, ...]
+        match term:
+            case Var(name) if name in inputs:
+                return True
+            case Var(name) if name not in seen:
+                return self._is_monotone(self.definitions[name], inputs, seen | {name})
+            case BinOp("+", left, right):
+                parts = (left, right)
+            case BinOp("-", left, right) if self._is_free(right, inputs):
+                parts = (left,)
+            case BinOp("*", left, Const(value)) | BinOp("*", Const(value), left) if (
+                not isinstance(value, str) and value >= 0
+            ):
+                parts = (left,)
+            case Call("max" | "min", args):
+                parts = args
+            case _:
+                return False
+        return all(self._is_monotone(part, inputs, seen) for part in parts)
+
+    def _is_free(self, term: Term, inputs: set[str]) -> bool:
+        names = {v.name for v in variables(term)}
+        return not any(n in inputs or n in self.definitions for n in names)
+
+    def _uses(
+        self, literal: Literal, tainted: set[str], recursive: list[Atom]
+    ) -> Iterator[Diagnostic]:
+        """Whether a literal can tell a cost from a better one."""
+        match literal:
+            case Atom() if literal in recursive:
+                cost = self.costs[literal.pred][1]
+                for position, arg in enumerate(literal.args):
+                    if position != cost and any(v.name in tainted for v in variables(arg)):
+                        yield self._no(arg.span, "a cost joined with data")
+            case Atom(_, args):
+                for arg in args:
+                    if any(v.name in tainted for v in variables(arg)):
+                        yield self._no(arg.span, "a cost joined with data")
+            case Comparison("=", left, right):
+                # The definitions themselves; an equation between two costs is a test.
+                if all(any(v.name in tainted for v in variables(s)) for s in (left, right)):
+                    known = {n for n, t in self.definitions.items() if t in (left, right)}
+                    if not known & {v.name for s in (left, right) for v in variables(s)}:
+                        yield self._no(literal.span, "an equation between costs")
+            case Comparison(op, left, right):
+                low = any(v.name in tainted for v in variables(left))
+                high = any(v.name in tainted for v in variables(right))
+                op = op if low else _FLIPPED.get(op, op)
+                wanted = ("<", "<=") if self.func == "min" else (">", ">=")
+                if (low and high) or ((low or high) and op not in wanted):
+                    yield self._no(literal.span, "a better cost may fail here")
+            case Not((Atom(pred, args) as atom,)):
+                for position, arg in enumerate(args):
+                    if not any(v.name in tainted for v in variables(arg)):
+                        continue
+                    is_open = position in self.open_positions.get(pred, frozenset())
+                    if not is_open or not self._refuses_worse(pred, position):
+                        yield self._no(atom.span, "a better cost may fail here")
+            case _:
+                for node in walk(literal):
+                    if isinstance(node, Var) and node.name in tainted:
+                        yield self._no(node.span, "a better cost may fail here")
+
+    def _refuses_worse(self, pred: str, position: int) -> bool:
+        """Whether a test that holds of a cost holds of every worse one."""
+        upward = (">", ">=") if self.func == "min" else ("<", "<=")
+        for rule in self.schema.rules_of[pred]:
+            name = rule.head.args[position]
+            for literal in (x for body in branches(rule.body) for x in body):
+                if not any(v == name for v in variables(literal)):
+                    continue
+                match literal:
+                    case Comparison(op, left, right) if left == name:
+                        direction, other = op, right
+                    case Comparison(op, left, right) if right == name:
+                        direction, other = _FLIPPED.get(op, op), left
+                    case _:
+                        return False
+                if direction not in upward or any(v == name for v in variables(other)):
+                    return False
+        return True

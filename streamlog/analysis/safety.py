@@ -1,0 +1,298 @@
+"""Which variables are bound, and which head positions are open.
+
+A variable is bound by a positive goal or by an equation with bound variables. A head variable
+that only comparisons speak about, as `T` in `previous(T, X) <- msg(T0, X), T0 < T`, is *open*: it
+stands for every value that satisfies them. A goal with open positions is a test, so its caller
+must bind them, and answers may have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from attrs import frozen
+
+from streamlog.analysis.builtins import FILTERS
+from streamlog.analysis.schema import Kind, Schema
+from streamlog.diagnostics import Diagnostic, Span, finding
+from streamlog.syntax.ast import (
+    Agg,
+    Atom,
+    BinOp,
+    Body,
+    Comparison,
+    Literal,
+    Not,
+    Rule,
+    Term,
+    Var,
+    branches,
+)
+from streamlog.syntax.walk import variables
+
+OpenPositions = Mapping[str, frozenset[int]]
+
+
+@frozen
+class Safety:
+    open: OpenPositions
+
+    def is_open(self, pred: str) -> bool:
+        return bool(self.open.get(pred))
+
+
+def check_safety(schema: Schema) -> tuple[Safety, tuple[Diagnostic, ...]]:
+    open_positions = _open_positions(schema)
+    diagnostics: list[Diagnostic] = []
+    for rule in schema.rules:
+        for body in branches(rule.body):
+            diagnostics += _check_rule(rule, body, open_positions)
+    for query in schema.queries:
+        for body in branches(query.body):
+            diagnostics += _check_body(body, frozenset(), frozenset(), open_positions, "SL0303")
+    diagnostics += _check_outputs(schema, open_positions)
+    return Safety(open_positions), tuple(diagnostics)
+
+
+def _open_positions(schema: Schema) -> OpenPositions:
+    """The least fixpoint: a call's open positions bind nothing, so they may open the caller."""
+    result: dict[str, frozenset[int]] = {}
+    changed = True
+    while changed:
+        changed = False
+        for rule in schema.rules:
+            for body in branches(rule.body):
+                bound = bound_variables(body, frozenset(), result)
+                found = frozenset(
+                    position
+                    for position, arg in enumerate(rule.head.args)
+                    if isinstance(arg, Var) and arg.name not in bound
+                )
+                known = result.get(rule.head.pred, frozenset())
+                if not found <= known:
+                    result[rule.head.pred] = known | found
+                    changed = True
+    return result
+
+
+def bound_variables(
+    body: Body, given: frozenset[str], open_positions: OpenPositions
+) -> frozenset[str]:
+    """The variables that a conjunction binds, when those in `given` are bound already."""
+    bound = set(given)
+    for literal in body:
+        if isinstance(literal, Atom) and literal.pred not in FILTERS:
+            closed = open_positions.get(literal.pred, frozenset())
+            bound |= {
+                arg.name
+                for position, arg in enumerate(literal.args)
+                if isinstance(arg, Var) and position not in closed
+            }
+    equations = [c for c in body if isinstance(c, Comparison) and c.op == "="]
+    changed = True
+    while changed:
+        changed = False
+        for equation in equations:
+            for name in _solved(equation, bound):
+                bound.add(name)
+                changed = True
+    return frozenset(bound)
+
+
+def _solved(equation: Comparison, bound: set[str]) -> Iterator[str]:
+    """The one variable an equation can be solved for, if it is the only unknown."""
+    unknown = [v.name for v in variables(equation) if v.name not in bound]
+    if len(unknown) == 1 and any(
+        _is_linear_in(unknown[0], side) for side in (equation.left, equation.right)
+    ):
+        yield unknown[0]
+
+
+def _is_linear_in(name: str, term: Term) -> bool:
+    """Whether the term is the variable, with bound terms added or subtracted."""
+    match term:
+        case Var(found):
+            return found == name
+        case BinOp("+" | "-", left, right):
+            return _is_linear_in(name, left) or _is_linear_in(name, right)
+        case _:
+            return False
+
+
+def _names(*nodes: Term | Literal) -> set[str]:
+    return {v.name for node in nodes for v in variables(node)}
+
+
+def _check_rule(rule: Rule, body: Body, open_positions: OpenPositions) -> Iterator[Diagnostic]:
+    bound = bound_variables(body, frozenset(), open_positions)
+    compared = {n for c in body if isinstance(c, Comparison) for n in _names(c)}
+    aggregates = any(isinstance(arg, Agg) for arg in rule.head.args)
+    may_be_open: set[str] = set()
+    for arg in rule.head.args:
+        for var in variables(arg):
+            if var.name in bound:
+                continue
+            if var.name not in compared:
+                yield finding(
+                    "SL0302",
+                    f"nothing binds `{_shown(var)}` in the rule for `{rule.head.pred}`",
+                    var.span,
+                    "it stands in the head only",
+                    help=_slip(var, bound)
+                    or "let a goal of the body bind it, or compare it with a bound variable",
+                )
+            elif not isinstance(arg, Var) or aggregates:
+                where = "an aggregate's rule" if aggregates else "an expression"
+                yield finding(
+                    "SL0302",
+                    f"nothing binds `{_shown(var)}` in the rule for `{rule.head.pred}`",
+                    var.span,
+                    f"only comparisons speak about it, and {where} needs its value",
+                    help=_bind(var),
+                )
+            may_be_open.add(var.name)
+    outer = frozenset(_names(*rule.head.args))
+    yield from _check_body(body, outer, frozenset(may_be_open), open_positions, "SL0304")
+
+
+def _check_body(
+    body: Body,
+    outer: frozenset[str],
+    may_be_open: frozenset[str],
+    open_positions: OpenPositions,
+    code: str,
+    given: frozenset[str] = frozenset(),
+) -> Iterator[Diagnostic]:
+    """`outer` are the names known around the body, `given` those of them that are bound there,
+    `may_be_open` the head variables which comparisons may leave open."""
+    bound = bound_variables(body, given, open_positions)
+    for index, literal in enumerate(body):
+        match literal:
+            case Comparison():
+                for var in variables(literal):
+                    if var.name not in bound | may_be_open:
+                        yield _unbound(var, bound)
+            case Atom(pred, args) if pred in FILTERS:
+                for var in (v for arg in args for v in variables(arg)):
+                    if var.name not in bound:
+                        yield _unbound(var, bound)
+            case Atom():
+                yield from _check_call(literal, bound, open_positions, code)
+            case Not(inner):
+                around = outer | _names(*body[:index], *body[index + 1 :])
+                for var in _firsts(inner):
+                    if var.name in around and var.name not in bound:
+                        yield _unbound_in_negation(var, var.name in may_be_open)
+                shared = bound & around | (around & _names(literal))
+                yield from _check_body(
+                    inner, around, frozenset(), open_positions, "SL0304", frozenset(shared)
+                )
+
+
+def _firsts(body: Body) -> Iterator[Var]:
+    """Each variable of a body once, where it first occurs."""
+    seen: set[str] = set()
+    for literal in body:
+        for var in variables(literal):
+            if var.name not in seen:
+                seen.add(var.name)
+                yield var
+
+
+def _check_call(
+    atom: Atom, bound: frozenset[str], open_positions: OpenPositions, code: str
+) -> Iterator[Diagnostic]:
+    for position in sorted(open_positions.get(atom.pred, frozenset())):
+        arg = atom.args[position]
+        if isinstance(arg, Var) and arg.name not in bound:
+            yield finding(
+                code,
+                f"`{atom.pred}` can only test a value of its "
+                f"{_ordinal(position)} argument, and nothing binds `{_shown(arg)}`",
+                arg.span,
+                f"`{atom.pred}` is true of endlessly many values here",
+                help=_bind(arg) if position == 0 else "let another goal bind it",
+            )
+
+
+def _check_outputs(schema: Schema, open_positions: OpenPositions) -> Iterator[Diagnostic]:
+    for output in schema.outputs:
+        predicate = schema.predicates.get(output.name)
+        if predicate is None or predicate.kind is not Kind.DERIVED:
+            continue
+        for position in sorted(open_positions.get(output.name, frozenset())):
+            places = _opened_at(schema, output.name, position, open_positions)
+            help_ = "let a goal bind it"
+            if position == 0:
+                help_ = "add `tick(T)` to ask at every timestamp at which something arrives"
+            yield finding(
+                "SL0303",
+                f"the output `{output.name}` is true of endlessly many values in its "
+                f"{_ordinal(position)} argument",
+                output.span,
+                "declared as an output here",
+                related=places,
+                help=help_,
+            )
+            break
+
+
+def _opened_at(
+    schema: Schema, name: str, position: int, open_positions: OpenPositions
+) -> list[tuple[Span, str]]:
+    places = []
+    for rule in schema.rules_of.get(name, ()):
+        arg = rule.head.args[position]
+        for body in branches(rule.body):
+            bound = bound_variables(body, frozenset(), open_positions)
+            if isinstance(arg, Var) and arg.name not in bound:
+                places.append((arg.span, f"nothing binds `{_shown(arg)}` here"))
+    return places[:1]
+
+
+def _unbound(var: Var, bound: frozenset[str]) -> Diagnostic:
+    return finding(
+        "SL0302",
+        f"nothing binds `{_shown(var)}`",
+        var.span,
+        "its value is needed here",
+        help=_slip(var, bound) or "let a positive goal of this body bind it",
+    )
+
+
+def _unbound_in_negation(var: Var, is_open: bool) -> Diagnostic:
+    return finding(
+        "SL0302",
+        f"nothing outside the negation binds `{_shown(var)}`",
+        var.span,
+        "a negated goal tests values, it finds none",
+        help=_bind(var)
+        if is_open
+        else "let a positive goal bind it, or write `_` if any value will do",
+    )
+
+
+def _bind(var: Var) -> str:
+    return (
+        f"let a positive goal bind `{_shown(var)}`; `tick({_shown(var)})` binds it to every "
+        "timestamp at which something arrives"
+    )
+
+
+def _slip(var: Var, bound: frozenset[str]) -> str | None:
+    """Variables are short, so only a difference in case or one digit counts as a slip."""
+    for name in sorted(bound):
+        if name != var.name and (
+            name.lower() == var.name.lower() or name.rstrip("0123456789") == var.name
+        ):
+            return f"did you mean `{name}`?"
+    return None
+
+
+def _shown(var: Var) -> str:
+    return "_" if var.is_anonymous else var.name
+
+
+def _ordinal(position: int) -> str:
+    names = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+    return names[position] if position < len(names) else f"{position + 1}th"

@@ -1,0 +1,364 @@
+"""Names: what each predicate is, with its arity, its columns and whether it has timestamps."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from attrs import field, frozen
+
+from streamlog.analysis.builtins import FUNCTIONS, GOALS, TICK
+from streamlog.analysis.temporal import temporal_predicates
+from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
+from streamlog.syntax.ast import (
+    Advance,
+    Arrive,
+    Atom,
+    Call,
+    Column,
+    Const,
+    Expect,
+    ExpectFrom,
+    ExpectNone,
+    Fact,
+    Given,
+    Module,
+    Option,
+    Output,
+    PredName,
+    Query,
+    Rule,
+    Stream,
+    Table,
+    Test,
+    Var,
+)
+from streamlog.syntax.walk import atoms, walk
+
+
+class Kind(enum.Enum):
+    STREAM = "stream"  # timestamped facts from outside
+    TABLE = "table"  # facts without timestamps
+    DERIVED = "derived"  # what rules define
+
+
+@frozen
+class Predicate:
+    name: str
+    arity: int
+    kind: Kind
+    temporal: bool
+    span: Span = field(repr=False, eq=False)  # where it is declared, else first mentioned
+    declaration: Stream | Table | None = field(default=None, repr=False, eq=False)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.declaration.columns if self.declaration else ()
+
+    def option(self, name: str) -> Option | None:
+        options = self.declaration.options if self.declaration else ()
+        return next((o for o in options if o.name == name), None)
+
+
+@frozen(slots=False)
+class Schema:
+    """The statements of a program by sort, and its predicates by name."""
+
+    predicates: dict[str, Predicate]
+    rules: tuple[Rule, ...]
+    facts: tuple[Fact, ...]
+    queries: tuple[Query, ...]
+    outputs: tuple[PredName, ...]
+    tests: tuple[Test, ...]
+
+    def __getitem__(self, name: str) -> Predicate:
+        return self.predicates[name]
+
+    def is_temporal(self, name: str) -> bool:
+        return name == TICK or (name in self.predicates and self.predicates[name].temporal)
+
+    @cached_property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(sorted(n for n, p in self.predicates.items() if p.kind is Kind.STREAM))
+
+    @cached_property
+    def rules_of(self) -> dict[str, tuple[Rule, ...]]:
+        result: dict[str, tuple[Rule, ...]] = {}
+        for rule in self.rules:
+            result[rule.head.pred] = (*result.get(rule.head.pred, ()), rule)
+        return result
+
+    @cached_property
+    def column_names(self) -> dict[str, tuple[str, ...]]:
+        """How to speak of each predicate's columns: as declared, else as a rule calls them."""
+        result: dict[str, tuple[str, ...]] = {}
+        for predicate in self.predicates.values():
+            if predicate.declaration:
+                result[predicate.name] = tuple(c.name for c in predicate.columns)
+        for rule in self.rules:
+            for atom in (rule.head, *atoms(rule.body)):
+                names = [a.name for a in atom.args if isinstance(a, Var) and not a.is_anonymous]
+                if len(set(names)) == atom.arity:
+                    result.setdefault(atom.pred, tuple(names))
+        for predicate in self.predicates.values():
+            unnamed = (
+                "T" if predicate.temporal else "c0",
+                *(f"c{i}" for i in range(1, predicate.arity)),
+            )
+            result.setdefault(predicate.name, unnamed[: predicate.arity])
+        return result
+
+    @cached_property
+    def facts_of(self) -> dict[str, list[Fact]]:
+        result: dict[str, list[Fact]] = {}
+        for fact in self.facts:
+            result.setdefault(fact.atom.pred, []).append(fact)
+        return result
+
+
+def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
+    """Name resolution: every name has one meaning, one arity and one declaration."""
+    statements = module.statements
+    diagnostics: list[Diagnostic] = []
+    declared: dict[str, Stream | Table] = {}
+    for statement in statements:
+        if isinstance(statement, Stream | Table):
+            diagnostics += _declare(statement, declared)
+    rules = tuple(s for s in statements if isinstance(s, Rule))
+    facts = tuple(s for s in statements if isinstance(s, Fact))
+    queries = tuple(s for s in statements if isinstance(s, Query))
+    outputs = tuple(p for s in statements if isinstance(s, Output) for p in s.preds)
+    tests = tuple(s for s in statements if isinstance(s, Test))
+
+    mentions: list[Atom] = [r.head for r in rules] + [f.atom for f in facts]
+    asking: tuple[Rule | Query, ...] = (*rules, *queries)
+    mentions += (a for s in asking for a in atoms(s.body))
+    defined = {r.head.pred for r in rules} | {f.atom.pred for f in facts} | declared.keys()
+    arities, wrong = _arities(declared, mentions)
+    diagnostics += wrong
+    diagnostics += _heads(rules, facts, declared)
+    known = arities.keys() | GOALS.keys()
+    diagnostics += _functions(asking)
+    diagnostics += _unknown(outputs, queries, tests, arities, known)
+
+    temporal = temporal_predicates(
+        streams={n for n, d in declared.items() if isinstance(d, Stream)},
+        tables={n for n, d in declared.items() if isinstance(d, Table)},
+        rules=rules,
+        facts=facts,
+        mentioned={a.pred for a in mentions} - GOALS.keys(),
+    )
+    with_rules = {r.head.pred for r in rules}
+    predicates = {}
+    for name, (arity, span) in sorted(arities.items()):
+        if name in with_rules:
+            kind = Kind.DERIVED
+        else:
+            kind = Kind.STREAM if name in temporal else Kind.TABLE
+        predicates[name] = Predicate(name, arity, kind, name in temporal, span, declared.get(name))
+    diagnostics += _slips(predicates, defined)
+    return Schema(predicates, rules, facts, queries, outputs, tests), tuple(diagnostics)
+
+
+def _declare(new: Stream | Table, declared: dict[str, Stream | Table]) -> Iterator[Diagnostic]:
+    if new.name in GOALS:
+        yield _builtin(new.name, new.span)
+    elif old := declared.get(new.name):
+        yield finding(
+            "SL0202",
+            f"`{new.name}` is declared twice",
+            new.span,
+            "declared again here",
+            related=[(old.span, "first declared here")],
+            help="keep one of the two declarations, or rename one of the predicates",
+        )
+    else:
+        declared[new.name] = new
+    if isinstance(new, Stream) and not new.columns:
+        yield finding(
+            "SL0105",
+            f"the stream `{new.name}` has no timestamp",
+            new.span,
+            "a stream's first column is its timestamp",
+            help=f"write `stream {new.name}(T: time, …)`, or `table {new.name}` without time",
+        )
+
+
+def _builtin(name: str, span: Span) -> Diagnostic:
+    return finding(
+        "SL0206",
+        f"`{name}` is built in and cannot be defined",
+        span,
+        help=f"use another name, such as `my_{name}`",
+    )
+
+
+def _arities(
+    declared: dict[str, Stream | Table], mentions: Iterable[Atom]
+) -> tuple[dict[str, tuple[int, Span]], list[Diagnostic]]:
+    """Each predicate's arity and the place that settles it."""
+    arities = {n: (len(d.columns), d.span) for n, d in declared.items()}
+    wrong = []
+    for atom in mentions:
+        if atom.pred in GOALS:
+            if atom.arity != GOALS[atom.pred]:
+                wrong.append(
+                    finding(
+                        "SL0201",
+                        f"the built-in `{atom.pred}` takes {_arguments(GOALS[atom.pred])}, "
+                        f"not {atom.arity}",
+                        atom.span,
+                    )
+                )
+            continue
+        arity, span = arities.setdefault(atom.pred, (atom.arity, atom.span))
+        if atom.arity != arity:
+            settled = "declared" if atom.pred in declared else "first used"
+            wrong.append(
+                finding(
+                    "SL0201",
+                    f"`{atom.pred}` has {_arguments(arity)}, here it has {atom.arity}",
+                    atom.span,
+                    f"{_arguments(atom.arity)} here",
+                    related=[(span, f"{settled} with {_arguments(arity)} here")],
+                    help="give it the same number of arguments everywhere; `_` stands for "
+                    "one that does not matter",
+                )
+            )
+    return arities, wrong
+
+
+def _arguments(count: int) -> str:
+    return f"{count} argument" if count == 1 else f"{count} arguments"
+
+
+def _heads(
+    rules: Iterable[Rule], facts: Iterable[Fact], declared: dict[str, Stream | Table]
+) -> Iterator[Diagnostic]:
+    for rule in rules:
+        name = rule.head.pred
+        if name in GOALS:
+            yield _builtin(name, rule.head.span)
+        elif declaration := declared.get(name):
+            sort = "stream" if isinstance(declaration, Stream) else "table"
+            yield finding(
+                "SL0203",
+                f"`{name}` is declared as an input {sort}, so no rule may define it",
+                rule.head.span,
+                "defined by a rule here",
+                related=[(declaration.span, "declared as an input here")],
+                help=f"rename the head, or drop the declaration of `{name}`",
+            )
+    for fact in facts:
+        if fact.atom.pred in GOALS:
+            yield _builtin(fact.atom.pred, fact.atom.span)
+        for arg in fact.atom.args:
+            if not isinstance(arg, Const):
+                yield finding(
+                    "SL0305",
+                    f"the fact `{fact.atom.pred}` is not made of constants alone",
+                    arg.span,
+                    "not a constant",
+                    help="a fact has constants only; a rule with a body may compute, and a "
+                    "word that starts with a capital or `_` is a variable: quote it if it "
+                    "is a text",
+                )
+
+
+def _functions(statements: Iterable[Rule | Query]) -> Iterator[Diagnostic]:
+    for statement in statements:
+        for node in walk(statement):
+            if isinstance(node, Call):
+                yield from _check_call(node)
+
+
+def _check_call(call: Call) -> Iterator[Diagnostic]:
+    function = FUNCTIONS.get(call.name)
+    count = len(call.args)
+    if function is None:
+        near = did_you_mean(call.name, FUNCTIONS)
+        yield finding(
+            "SL0205",
+            f"there is no function `{call.name}`",
+            call.span,
+            help=f"did you mean `{near}`?"
+            if near
+            else f"a predicate is a goal of its own: `{call.name}(…)` cannot stand inside a term",
+        )
+    elif count < function.least or (function.most and count > function.most):
+        wanted = f"{function.least}"
+        if function.most is None:
+            wanted += " or more"
+        elif function.most > function.least:
+            wanted += f" to {function.most}"
+        yield finding("SL0205", f"`{call.name}` takes {wanted} arguments, not {count}", call.span)
+
+
+def _unknown(
+    outputs: Iterable[PredName],
+    queries: Iterable[Query],
+    tests: Iterable[Test],
+    arities: dict[str, tuple[int, Span]],
+    known: Iterable[str],
+) -> Iterator[Diagnostic]:
+    known = set(known)
+
+    def check(name: str, span: Span) -> Iterator[Diagnostic]:
+        if name not in known:
+            near = did_you_mean(name, known)
+            yield finding(
+                "SL0204",
+                f"there is no predicate `{name}` in this program",
+                span,
+                help=f"did you mean `{near}`?" if near else (),
+            )
+
+    for output in outputs:
+        yield from check(output.name, output.span)
+    for test in tests:
+        for step in test.steps:
+            match step:
+                case Given(pred) | ExpectNone(pred) | ExpectFrom(pred):
+                    yield from check(pred.name, pred.span)
+                case Expect(atoms):
+                    for atom in atoms:
+                        yield from check(atom.pred, atom.span)
+                        yield from _arity_in_test(atom, arities)
+                case Arrive(atom, fate):
+                    yield from check(atom.pred, atom.span)
+                    if fate != "rejected":
+                        yield from _arity_in_test(atom, arities)
+                case Advance(time) if not isinstance(time, Const):
+                    yield finding("SL0601", "`advance` needs a timestamp", time.span)
+                case _:
+                    pass
+
+
+def _arity_in_test(atom: Atom, arities: dict[str, tuple[int, Span]]) -> Iterator[Diagnostic]:
+    arity, span = arities.get(atom.pred, (atom.arity, atom.span))
+    if atom.arity != arity:
+        yield finding(
+            "SL0201",
+            f"`{atom.pred}` has {_arguments(arity)}, here it has {atom.arity}",
+            atom.span,
+            related=[(span, "as used here")],
+        )
+    for arg in atom.args:
+        if not isinstance(arg, Const):
+            yield finding("SL0601", "a test speaks of constants only", arg.span, "not a constant")
+
+
+def _slips(predicates: dict[str, Predicate], defined: set[str]) -> Iterator[Diagnostic]:
+    """An undeclared input is legal, and is also what a misspelt name turns into."""
+    for name, predicate in predicates.items():
+        if name not in defined and (near := did_you_mean(name, defined)):
+            yield finding(
+                "SL0207",
+                f"nothing defines `{name}`, so it is read as an input stream",
+                predicate.span,
+                help=(
+                    f"did you mean `{near}`?",
+                    f"if `{name}` is meant, declare it: `stream {name}(…)` or `table {name}(…)`",
+                ),
+            )

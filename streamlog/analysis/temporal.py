@@ -1,0 +1,206 @@
+"""Which predicates have timestamps.
+
+Streams have them, tables have not, an undeclared predicate without facts is a stream, and a
+derived predicate has them when some goal of its rules has. What is left are undeclared
+predicates with facts in the program, where `msg(1, red)` is an event and `wsize(3)` is a
+setting: the facts are events when their first arguments can be timestamps and some rule uses
+them as such, comparing them with the head's timestamp or another goal's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from streamlog.analysis.builtins import TICK, TIMESTAMPS
+from streamlog.diagnostics import Diagnostic, finding
+from streamlog.syntax.ast import (
+    Agg,
+    Atom,
+    BinOp,
+    Body,
+    Call,
+    Choice,
+    Comparison,
+    Const,
+    Fact,
+    Neg,
+    Not,
+    Rule,
+    Term,
+    Var,
+)
+from streamlog.syntax.pretty import pretty
+from streamlog.syntax.walk import atoms, variables
+
+
+def temporal_predicates(
+    *,
+    streams: set[str],
+    tables: set[str],
+    rules: Iterable[Rule],
+    facts: Iterable[Fact],
+    mentioned: set[str],
+) -> set[str]:
+    rules = tuple(rules)
+    derived = {r.head.pred for r in rules}
+    firsts: dict[str, list[Term | None]] = {}
+    for fact in facts:
+        firsts.setdefault(fact.atom.pred, []).append(next(iter(fact.atom.args), None))
+    undecided = firsts.keys() - derived - streams - tables
+    temporal = streams | {TICK} | (mentioned - derived - tables - firsts.keys())
+    candidates = {
+        name
+        for name in undecided
+        if all(isinstance(a, Const) and a.type in TIMESTAMPS for a in firsts[name])
+    }
+    used = {a.pred for r in rules for a in atoms(r.body)}
+    temporal |= candidates - used
+    temporal |= {
+        name for rule in rules for name in _used_in_time(rule, candidates & used, temporal)
+    }
+    while True:
+        more = {
+            rule.head.pred
+            for rule in rules
+            if rule.head.pred not in tables and any(a.pred in temporal for a in atoms(rule.body))
+        } - temporal
+        if not more:
+            return temporal - {TICK}
+        temporal |= more
+
+
+def _used_in_time(rule: Rule, candidates: set[str], temporal: set[str]) -> Iterator[str]:
+    """The candidates whose first argument this rule relates to a timestamp."""
+    groups = _Groups()
+    for left, right in _differences(rule.body):
+        groups.join(left, right)
+    clocks = {groups.of(v) for v in _first_variable(rule.head)}
+    goals = tuple(atoms(rule.body))
+    for atom in goals:
+        if atom.pred in temporal:
+            clocks |= {groups.of(v) for v in _first_variable(atom)}
+    for atom in goals:
+        in_time = any(groups.of(v) in clocks for v in _first_variable(atom))
+        if in_time and atom.pred in candidates:
+            yield atom.pred
+
+
+class _Groups:
+    """Union-find over names."""
+
+    def __init__(self) -> None:
+        self._parent: dict[str, str] = {}
+
+    def of(self, name: str) -> str:
+        while (parent := self._parent.get(name, name)) != name:
+            name = parent
+        return name
+
+    def join(self, left: str, right: str) -> None:
+        self._parent[self.of(left)] = self.of(right)
+
+
+def _first_variable(atom: Atom) -> tuple[str, ...]:
+    match atom.args:
+        case (Var(name), *_):
+            return (name,)
+        case (BinOp("+" | "-", Var(name), Const()), *_):
+            return (name,)
+        case (Call("max" | "min" | "floor" | "ceil", args), *_):
+            return tuple(a.name for a in args if isinstance(a, Var))
+        case _:
+            return ()
+
+
+def _differences(body: Body) -> Iterator[tuple[str, str]]:
+    """Pairs of variables that a comparison relates up to a constant."""
+    for literal in body:
+        match literal:
+            case Comparison(_, left, right):
+                signs = [*_signed(left, 1), *_signed(right, -1)]
+                if len(signs) == 2 and signs[0][1] != signs[1][1]:
+                    yield signs[0][0], signs[1][0]
+                elif any(isinstance(t, Call) for t in (left, right)):
+                    yield from ((signs[0][0], name) for name, _ in signs[1:])
+            case Not(inner):
+                yield from _differences(inner)
+            case Choice(alternatives):
+                for branch in alternatives:
+                    yield from _differences(branch)
+            case Atom():
+                pass
+
+
+def _signed(term: Term, sign: int) -> Iterator[tuple[str, int]]:
+    match term:
+        case Var(name):
+            yield name, sign
+        case Neg(operand):
+            yield from _signed(operand, -sign)
+        case BinOp("+" | "-" as op, left, right):
+            yield from _signed(left, sign)
+            yield from _signed(right, sign if op == "+" else -sign)
+        case Call("max" | "min" | "floor" | "ceil", args):
+            for arg in args:
+                yield from _signed(arg, sign)
+        case _:
+            pass
+
+
+def check_heads(rules: Iterable[Rule], is_temporal: Callable[[str], bool]) -> Iterator[Diagnostic]:
+    """A rule with timestamps in its body has one in its head, and not an aggregated one."""
+    for rule in rules:
+        if not is_temporal(rule.head.pred):
+            continue
+        first = next(iter(rule.head.args), None)
+        goals = [a for a in atoms(rule.body) if is_temporal(a.pred)]
+        if isinstance(first, Agg):
+            yield finding(
+                "SL0307",
+                f"the timestamp of `{rule.head.pred}` is an aggregate, which is only known when "
+                "all data have come",
+                first.span,
+                help="let the answer carry the timestamp of one of its goals, and aggregate "
+                "another argument",
+            )
+        elif not goals:
+            if not (isinstance(first, Const) and first.type in TIMESTAMPS):
+                yield _without_time(rule)
+        elif first is None or not _is_timestamp(first, rule, goals):
+            example = next((v for g in goals for v in _first_variable(g)), "T")
+            rest = "".join(f", {pretty(a)}" for a in rule.head.args)
+            yield finding(
+                "SL0306",
+                f"`{rule.head.pred}` has no timestamp, but its body has",
+                first.span if first else rule.head.span,
+                "no timestamp of the body stands here",
+                related=[(goals[0].span, f"`{goals[0].pred}` is timestamped")],
+                help=(
+                    f"give the head a timestamp: `{rule.head.pred}({example}{rest})`",
+                    f"or, if `{goals[0].pred}` has no timestamps, declare it: "
+                    f"`table {goals[0].pred}(…)`",
+                ),
+            )
+
+
+def _without_time(rule: Rule) -> Diagnostic:
+    """Other rules give the predicate timestamps; this one has to say when it holds."""
+    return finding(
+        "SL0306",
+        f"this rule for `{rule.head.pred}` has no timestamped goal, but others have",
+        rule.head.span,
+        "when does it hold?",
+        help="add `tick(T)` to say that it holds at every timestamp at which something arrives",
+    )
+
+
+def _is_timestamp(term: Term, rule: Rule, goals: list[Atom]) -> bool:
+    """Whether a head's first term has to do with the timestamps of the body."""
+    if isinstance(term, Const):
+        return term.type in TIMESTAMPS
+    groups = _Groups()
+    for left, right in _differences(rule.body):
+        groups.join(left, right)
+    clocks = {groups.of(v) for g in goals for v in _first_variable(g)}
+    # A time from a data column may be a timestamp too, once a comparison ties it to one.
+    return any(groups.of(v.name) in clocks for v in variables(term))

@@ -1,0 +1,266 @@
+"""Look-ahead and look-back: how far each goal of a rule may lie from its head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from attrs import evolve, frozen
+
+from streamlog.analysis.builtins import WHOLE
+from streamlog.analysis.schema import Kind, Schema
+from streamlog.analysis.time.constraints import (
+    Conjunction,
+    Interval,
+    OffsetError,
+    Terms,
+    TooManyCasesError,
+    matrices,
+)
+from streamlog.analysis.time.dbm import Dbm
+from streamlog.analysis.types import TypeTable
+from streamlog.diagnostics import Diagnostic, finding
+from streamlog.syntax.ast import (
+    Atom,
+    Body,
+    Comparison,
+    Const,
+    Not,
+    Rule,
+    Term,
+    Var,
+    branches,
+)
+from streamlog.syntax.walk import atoms, variables
+
+HEAD = "head"  # no variable starts with a lower-case letter
+
+
+@frozen
+class Goal:
+    """A timestamped goal of a rule and the span of time, relative to the head, it can lie in.
+
+    `ahead` is the largest difference to the head's timestamp (look-ahead), `back` the smallest
+    (look-back); None stands for no bound. `clock` names its timestamp in the matrices.
+    """
+
+    atom: Atom
+    clock: str
+    ahead: int | None
+    back: int | None
+    negated: bool
+    depth: int  # how many negations it stands in
+
+    @property
+    def is_blocking(self) -> bool:
+        return self.ahead is None
+
+
+@frozen
+class BranchTime:
+    """One conjunction of a rule: what its comparisons leave possible."""
+
+    rule: Rule
+    body: Body
+    terms: Terms
+    matrices: tuple[Dbm, ...]  # over HEAD and the rule's variables; empty: it never fires
+    goals: tuple[Goal, ...]
+
+    @property
+    def can_fire(self) -> bool:
+        return bool(self.matrices)
+
+    @property
+    def keeps_its_time(self) -> bool:
+        """Whether, in every case, some positive goal has the head's own timestamp."""
+        return all(
+            any(
+                m.most(g.clock, HEAD) == 0 == m.least(g.clock, HEAD)
+                for g in self.goals
+                if not g.negated
+            )
+            for m in self.matrices
+        )
+
+
+def clock_of(atom: Atom) -> str:
+    """The name of a goal's timestamp: its variable, or the constant in words."""
+    match atom.args[0]:
+        case Var(name):
+            return name
+        case Const(value):
+            return f"at {value}"
+        case _:
+            raise ValueError("goals are desugared")
+
+
+def reaches(
+    schema: Schema, types: TypeTable
+) -> tuple[tuple[BranchTime, ...], tuple[Diagnostic, ...]]:
+    """The time of every conjunction of every rule with a timestamp."""
+    result: list[BranchTime] = []
+    diagnostics: list[Diagnostic] = []
+    for rule in schema.rules:
+        if not schema.is_temporal(rule.head.pred):
+            continue
+        found: list[BranchTime] = []
+        try:
+            found = [_branch(rule, body, schema, types) for body in branches(rule.body)]
+        except TooManyCasesError:
+            diagnostics.append(
+                finding(
+                    "SL0406",
+                    f"the comparisons of this rule for `{rule.head.pred}` fall into too many cases",
+                    rule.span,
+                    help="split the rule, or give a part of its body a predicate of its own",
+                )
+            )
+        except OffsetError as overflow:
+            diagnostics.append(
+                finding(
+                    "SL0405",
+                    "this offset does not fit into 64 bits",
+                    overflow.term.span,
+                    help="times are 64-bit microseconds: about 292,000 years either way",
+                )
+            )
+        result += found
+        diagnostics += _never(rule, found)
+    return tuple(result), tuple(diagnostics)
+
+
+def _never(rule: Rule, found: list[BranchTime]) -> Iterator[Diagnostic]:
+    for branch in found:
+        if not branch.can_fire:
+            yield finding(
+                "SL0503",
+                f"this rule for `{rule.head.pred}` can never fire: its comparisons "
+                "contradict each other",
+                rule.span,
+                related=[(c.span, "") for c in branch.body if isinstance(c, Comparison)],
+            )
+
+
+def _branch(rule: Rule, body: Body, schema: Schema, types: TypeTable) -> BranchTime:
+    clocks = {clock_of(a) for a in atoms(body) if schema.is_temporal(a.pred)}
+    head = rule.head.args[0]
+    if isinstance(head, Var):
+        clocks.add(head.name)
+    terms = Terms(
+        whole=lambda name: name in clocks or types.variable(rule, name) <= WHOLE,
+        ranges=dict(_ranges(body, schema)),
+        definitions=dict(_definitions(body, clocks)),
+    )
+    at_head = Comparison("=", Var(HEAD, span=head.span), head, span=head.span)
+    clocks.add(HEAD)
+    possible = matrices([terms.comparison(at_head), *_formulas(body, schema, terms)])
+    goals = tuple(_goals(body, schema, terms, possible, clocks, 0))
+    return BranchTime(rule, body, terms, possible, goals)
+
+
+def _formulas(body: Body, schema: Schema, terms: Terms) -> Iterator[tuple[Conjunction, ...]]:
+    for literal in body:
+        match literal:
+            case Comparison():
+                yield terms.comparison(literal)
+            case Atom(pred, (Const() as time, *_)) if schema.is_temporal(pred):
+                clock = Var(clock_of(literal), span=time.span)
+                yield terms.comparison(Comparison("=", clock, time, span=time.span))
+            case _:
+                pass
+
+
+def _goals(
+    body: Body,
+    schema: Schema,
+    terms: Terms,
+    possible: tuple[Dbm, ...],
+    clocks: set[str],
+    depth: int,
+) -> Iterator[Goal]:
+    for literal in body:
+        match literal:
+            case Atom(pred) if schema.is_temporal(pred) and possible:
+                clock = clock_of(literal)
+                yield Goal(
+                    literal,
+                    clock,
+                    _largest(m.most(clock, HEAD) for m in possible),
+                    _smallest(m.least(clock, HEAD) for m in possible),
+                    depth > 0,
+                    depth,
+                )
+            case Not(inner):
+                local = inner_terms(body, literal, schema, terms, clocks)
+                within = matrices(_formulas(inner, schema, local), possible)
+                yield from _goals(inner, schema, local, within, clocks, depth + 1)
+            case _:
+                pass
+
+
+def _largest(values: Iterable[int | None]) -> int | None:
+    values = tuple(values)
+    return None if None in values else max(v for v in values if v is not None)
+
+
+def _smallest(values: Iterable[int | None]) -> int | None:
+    values = tuple(values)
+    return None if None in values else min(v for v in values if v is not None)
+
+
+def inner_terms(body: Body, negation: Not, schema: Schema, terms: Terms, clocks: set[str]) -> Terms:
+    """What is known inside a negation: the same, and more about its local variables."""
+    outside = {v.name for other in body if other is not negation for v in variables(other)}
+    definitions = {
+        name: term
+        for name, term in _definitions(negation.body, clocks)
+        if name not in outside and name not in terms.definitions
+    }
+    ranges = {n: r for n, r in _ranges(negation.body, schema) if n not in outside}
+    return evolve(
+        terms,
+        ranges={**ranges, **terms.ranges},
+        definitions={**definitions, **terms.definitions},
+    )
+
+
+def _definitions(body: Body, clocks: set[str]) -> Iterator[tuple[str, Term]]:
+    """The variables that an equation of the body defines; timestamps speak for themselves."""
+    seen = set(clocks)
+    for literal in body:
+        match literal:
+            case Comparison("=", Var(name), term) | Comparison("=", term, Var(name)):
+                if name not in seen and not (isinstance(term, Var) and term.name in seen - clocks):
+                    seen.add(name)
+                    yield name, term
+            case _:
+                pass
+
+
+def _ranges(body: Body, schema: Schema) -> Iterator[tuple[str, Interval]]:
+    """The variables whose value is bounded by static facts or by a declared range."""
+    for atom in body:
+        predicate = schema.predicates.get(atom.pred) if isinstance(atom, Atom) else None
+        if predicate is None or not isinstance(atom, Atom):
+            continue
+        for position, arg in enumerate(atom.args):
+            if not isinstance(arg, Var):
+                continue
+            if position < len(predicate.columns):
+                column = predicate.columns[position]
+                if column.low and column.high and column.type in WHOLE:
+                    yield arg.name, (int(column.low.value), int(column.high.value))
+                    continue
+            if predicate.kind is Kind.TABLE and not predicate.option("from"):
+                values = [
+                    fact.atom.args[position]
+                    for fact in schema.facts_of.get(atom.pred, ())
+                    if _matches(fact.atom, atom)
+                ]
+                whole = [int(v.value) for v in values if isinstance(v, Const) and v.type in WHOLE]
+                if whole and len(whole) == len(values):
+                    yield arg.name, (min(whole), max(whole))
+
+
+def _matches(fact: Atom, goal: Atom) -> bool:
+    pairs = zip(fact.args, goal.args, strict=True)
+    return all(f == g for f, g in pairs if isinstance(g, Const))

@@ -1,0 +1,230 @@
+"""Text to program: the passes, in order."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from attrs import evolve, field, frozen
+
+from streamlog.analysis.advice import advice
+from streamlog.analysis.contract import Contract, contract
+from streamlog.analysis.dependency import Graph, dependencies
+from streamlog.analysis.premap import check_extrema
+from streamlog.analysis.refusals import STREAM_ONLY, refusals
+from streamlog.analysis.safety import Safety, check_safety
+from streamlog.analysis.schema import Schema, resolve
+from streamlog.analysis.sequential import Class, RuleClass, classify_all
+from streamlog.analysis.strata import Strata, stratify
+from streamlog.analysis.temporal import check_heads
+from streamlog.analysis.time.reach import BranchTime, reaches
+from streamlog.analysis.types import TypeTable, infer
+from streamlog.analysis.versions import Case, split
+from streamlog.codes import Severity
+from streamlog.diagnostics import Diagnostic, Source, in_order
+from streamlog.rewrite.bistate import Bistate, bistate
+from streamlog.rewrite.desugar import desugar
+from streamlog.rewrite.open_predicates import OpenRule, open_rules
+from streamlog.syntax.ast import Module, Type
+from streamlog.syntax.load import load, read
+from streamlog.syntax.parse import parse
+
+T = TypeVar("T")
+
+
+class Mode(enum.Enum):
+    STREAM = "stream"
+    BATCH = "batch"  # over stored data: blocking is fine, the end of the data is known
+
+
+@frozen(slots=False)
+class Compilation:
+    """A program as far as the passes have come. What a pass has not made yet is missing."""
+
+    source: Source
+    mode: Mode = Mode.STREAM
+    root: Path | None = None  # where `use` may look; None: nowhere
+    diagnostics: tuple[Diagnostic, ...] = ()
+    parsed: Module | None = None
+    module: Module | None = None
+    schema: Schema | None = None
+    types: TypeTable | None = None
+    safety: Safety | None = None
+    times: tuple[BranchTime, ...] = ()
+    graph: Graph | None = None
+    strata: Strata | None = None
+    rules: tuple[RuleClass, ...] = ()
+    cases: tuple[Case, ...] = ()
+    contract: Contract | None = None
+    open_rules: tuple[OpenRule, ...] = ()
+    bistate: Bistate | None = field(default=None, repr=False)
+
+    @property
+    def ok(self) -> bool:
+        return not any(d.is_error for d in self.diagnostics)
+
+    @property
+    def runs_by_the_clock(self) -> bool:
+        """Whether no fact waits for ever; else the program is for stored data only."""
+        strata = the(self.strata)
+        return not strata.growing and all(r.kind is not Class.BLOCKING for r in self.rules)
+
+    @cached_property
+    def clocks(self) -> Mapping[str, Type | None]:
+        """The type of each timestamped predicate's clock."""
+        schema, types = the(self.schema), the(self.types)
+        return {n: types.column(n, 0) for n, p in schema.predicates.items() if p.temporal}
+
+    def saying(self, diagnostics: Iterable[Diagnostic]) -> Compilation:
+        return evolve(self, diagnostics=in_order((*self.diagnostics, *diagnostics)))
+
+
+@frozen
+class Pass:
+    """A step from one compilation to the next. It runs only while there are no errors, unless
+    it can make sense of a program in spite of them."""
+
+    name: str
+    run: Callable[[Compilation], Compilation]
+    in_spite_of_errors: bool = False
+
+
+def the(value: T | None) -> T:
+    """What an earlier pass has made."""
+    assert value is not None
+    return value
+
+
+def _parse(so_far: Compilation) -> Compilation:
+    module, diagnostics = parse(so_far.source)
+    return evolve(so_far.saying(diagnostics), parsed=module, module=module)
+
+
+def _load(so_far: Compilation) -> Compilation:
+    module, diagnostics = load(the(so_far.module), so_far.root)
+    return evolve(so_far.saying(diagnostics), module=module)
+
+
+def _desugar(so_far: Compilation) -> Compilation:
+    module, diagnostics = desugar(the(so_far.module))
+    return evolve(so_far.saying(diagnostics), module=module)
+
+
+def _schema(so_far: Compilation) -> Compilation:
+    schema, diagnostics = resolve(the(so_far.module))
+    if not any(d.is_error for d in diagnostics):
+        diagnostics += tuple(check_heads(schema.rules, schema.is_temporal))
+    return evolve(so_far.saying(diagnostics), schema=schema)
+
+
+def _types(so_far: Compilation) -> Compilation:
+    types, diagnostics = infer(the(so_far.schema))
+    return evolve(so_far.saying(diagnostics), types=types)
+
+
+def _safety(so_far: Compilation) -> Compilation:
+    safety, diagnostics = check_safety(the(so_far.schema))
+    return evolve(so_far.saying(diagnostics), safety=safety)
+
+
+def _time(so_far: Compilation) -> Compilation:
+    schema = the(so_far.schema)
+    times, diagnostics = reaches(schema, the(so_far.types))
+    graph = dependencies(schema, times)
+    return evolve(so_far.saying(diagnostics), times=times, graph=graph)
+
+
+def _strata(so_far: Compilation) -> Compilation:
+    schema, strata = the(so_far.schema), stratify(the(so_far.graph))
+    found = [
+        *refusals(schema, so_far.times, strata, so_far.clocks),
+        *check_extrema(schema, strata, the(so_far.safety).open),
+    ]
+    if so_far.mode is Mode.BATCH:
+        found = [_accepted_in_batch(d) if d.code in STREAM_ONLY else d for d in found]
+    rules = classify_all(
+        schema.rules, so_far.times, {n: p.temporal for n, p in schema.predicates.items()}
+    )
+    return evolve(so_far.saying(found), strata=strata, rules=rules)
+
+
+def _accepted_in_batch(refusal: Diagnostic) -> Diagnostic:
+    return evolve(
+        refusal,
+        severity=Severity.NOTE,
+        help=("accepted over stored data: the answers come when all data have been read",),
+    )
+
+
+def _contract(so_far: Compilation) -> Compilation:
+    schema, strata = the(so_far.schema), the(so_far.strata)
+    cases: tuple[Case, ...] = ()
+    if so_far.runs_by_the_clock:
+        cases = tuple(c for t in so_far.times for c in split(t, schema, strata.potential))
+    promised = contract(
+        schema,
+        the(so_far.safety),
+        so_far.clocks,
+        the(so_far.graph),
+        so_far.rules,
+        cases,
+    )
+    said = so_far.saying(advice(schema, strata, promised))
+    return evolve(said, cases=cases, contract=promised)
+
+
+def _open_predicates(so_far: Compilation) -> Compilation:
+    found = open_rules(the(so_far.schema), the(so_far.safety), so_far.times)
+    return evolve(so_far, open_rules=found)
+
+
+def _bistate(so_far: Compilation) -> Compilation:
+    if not so_far.runs_by_the_clock:
+        return so_far
+    span = the(so_far.module).span
+    made = bistate(span, the(so_far.schema), the(so_far.types), the(so_far.strata), so_far.cases)
+    return evolve(so_far, bistate=made)
+
+
+# The order matters: desugaring needs all statements together, types and safety need names that
+# are settled, time needs types (only whole numbers make differences), strata need time.
+PASSES = (
+    Pass("parse", _parse),
+    Pass("load", _load),
+    Pass("desugar", _desugar),
+    Pass("schema", _schema),
+    Pass("types", _types),
+    Pass("safety", _safety, in_spite_of_errors=True),  # a wrong type does not hide a slip
+    Pass("time", _time),
+    Pass("strata", _strata),
+    Pass("contract", _contract),
+    Pass("open_predicates", _open_predicates),
+    Pass("bistate", _bistate),
+)
+
+
+def compile_source(
+    source: Source,
+    *,
+    mode: Mode = Mode.STREAM,
+    root: Path | None = None,
+    until: str | None = None,
+) -> Compilation:
+    """The program of a text. `root` is the folder below which `use` may look."""
+    result = Compilation(source, mode, root)
+    for step in PASSES:
+        if result.ok or (step.in_spite_of_errors and result.schema and result.types):
+            result = step.run(result)
+        if step.name == until:
+            break
+    return result
+
+
+def compile_file(path: Path, *, mode: Mode = Mode.STREAM, until: str | None = None) -> Compilation:
+    source = read(path)
+    if isinstance(source, Diagnostic):
+        return Compilation(source.span.source, mode, diagnostics=(source,))
+    return compile_source(source, mode=mode, root=path.resolve().parent, until=until)

@@ -1,0 +1,148 @@
+"""The same program in fewer forms.
+
+    p(T, _) <- q(T, _).                    p(T, _#1) <- q(T, _#2).
+    p(T) <- q(T1), r(T2), lgr(T1, T2, T).  p(T) <- q(T1), r(T2), T = max(T1, T2).
+    p(T) <- q(T), not r(T + 5s).           p(T) <- q(T), not (r(_#1), _#1 = T + 5s).
+    p(T) <- q(T), (r(T) ; s(T)).           p(T) <- (q(T), r(T) ; q(T), s(T)).
+    p(T) <- q(T), not (r(T) ; s(T)).       p(T) <- q(T), not r(T), not s(T).
+
+Afterwards a body is a conjunction, or one `Choice` of conjunctions; goals have variables and
+constants only; and every `_` has a name of its own. `syntax.ast.branches` gives the conjunctions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count, product
+
+from attrs import evolve
+
+from streamlog.diagnostics import Diagnostic, finding
+from streamlog.syntax.ast import (
+    Agg,
+    Atom,
+    BinOp,
+    Body,
+    Call,
+    Choice,
+    Comparison,
+    Const,
+    Literal,
+    Module,
+    Neg,
+    Not,
+    Query,
+    Rule,
+    Statement,
+    Term,
+    Var,
+)
+
+MOST_BRANCHES = 64
+
+
+class _TooManyBranchesError(Exception):
+    def __init__(self, where: Literal) -> None:
+        self.where = where
+
+
+def desugar(module: Module) -> tuple[Module, tuple[Diagnostic, ...]]:
+    statements: list[Statement] = []
+    diagnostics: list[Diagnostic] = []
+    for statement in module.statements:
+        try:
+            statements.append(_statement(statement))
+        except _TooManyBranchesError as error:
+            diagnostics.append(
+                finding(
+                    "SL0406",
+                    f"the alternatives multiply to more than {MOST_BRANCHES} conjunctions",
+                    error.where.span,
+                    "this is where they become too many",
+                    help="give the alternatives a predicate of their own and call that",
+                )
+            )
+    if statements == list(module.statements):
+        return module, ()
+    return evolve(module, statements=tuple(statements)), tuple(diagnostics)
+
+
+def _statement(statement: Statement) -> Statement:
+    fresh = (f"_#{n}" for n in count(1))
+    match statement:
+        case Rule(head, body):
+            head = _named_atom(head, fresh)
+            return evolve(statement, head=head, body=_in_branches(body, fresh))
+        case Query(body):
+            return evolve(statement, body=_in_branches(body, fresh))
+        case _:
+            return statement
+
+
+def _in_branches(body: Body, fresh: Iterator[str]) -> Body:
+    alternatives = _conjunctions(body, fresh)
+    if len(alternatives) == 1:
+        return alternatives[0]
+    return (Choice(tuple(alternatives), span=body[0].span.to(body[-1].span)),)
+
+
+def _conjunctions(body: Body, fresh: Iterator[str]) -> list[Body]:
+    """The disjunctive normal form of a body, each negation already in its own."""
+    result: list[Body] = [()]
+    for literal in body:
+        choices = _alternatives(literal, fresh)
+        if len(result) * len(choices) > MOST_BRANCHES:
+            raise _TooManyBranchesError(literal)
+        result = [head + tail for head, tail in product(result, choices)]
+    return result
+
+
+def _alternatives(literal: Literal, fresh: Iterator[str]) -> list[Body]:
+    match literal:
+        case Atom("lgr", (first, second, larger)):
+            larger_of = Call("max", (first, second), span=literal.span)
+            comparison = Comparison("=", larger, larger_of, span=literal.span)
+            return _alternatives(comparison, fresh)
+        case Atom():
+            return [_flat_atom(literal, fresh)]
+        case Comparison(_, left, right):
+            named = (_named(left, fresh), _named(right, fresh))
+            return [(evolve(literal, left=named[0], right=named[1]),)]
+        case Not(body):
+            return [tuple(evolve(literal, body=b) for b in _conjunctions(body, fresh))]
+        case Choice(alternatives):
+            return [c for branch in alternatives for c in _conjunctions(branch, fresh)]
+
+
+def _flat_atom(atom: Atom, fresh: Iterator[str]) -> Body:
+    """The goal with its expressions moved into equations behind it."""
+    args: list[Term] = []
+    equations: list[Literal] = []
+    for arg in atom.args:
+        arg = _named(arg, fresh)
+        if not isinstance(arg, Var | Const):
+            variable = Var(next(fresh), span=arg.span)
+            equations.append(Comparison("=", variable, arg, span=arg.span))
+            arg = variable
+        args.append(arg)
+    return (evolve(atom, args=tuple(args)), *equations)
+
+
+def _named_atom(atom: Atom, fresh: Iterator[str]) -> Atom:
+    return evolve(atom, args=tuple(_named(arg, fresh) for arg in atom.args))
+
+
+def _named(term: Term, fresh: Iterator[str]) -> Term:
+    match term:
+        case Var("_"):
+            return evolve(term, name=next(fresh))
+        case Var() | Const():
+            return term
+        case Neg(operand):
+            return evolve(term, operand=_named(operand, fresh))
+        case BinOp(_, left, right):
+            return evolve(term, left=_named(left, fresh), right=_named(right, fresh))
+        case Call(_, args):
+            return evolve(term, args=tuple(_named(arg, fresh) for arg in args))
+        case Agg(_, arg):
+            return term if arg is None else evolve(term, arg=_named(arg, fresh))
