@@ -1,0 +1,108 @@
+"""`streamlog check`: is the program in order?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+from streamlog.app.inputs import TARGET, compile_target, files_of
+from streamlog.diagnostics import Diagnostic, did_you_mean, in_order
+
+if TYPE_CHECKING:
+    from streamlog.compiler import Compilation
+
+
+def _pass_names() -> list[str]:
+    from streamlog.compiler import PASSES
+
+    return [p.name for p in PASSES]
+
+
+def _known_pass(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Not a click.Choice: that would import the compiler to print the help."""
+    if value is None or value in (names := _pass_names()):
+        return value
+    guess = did_you_mean(value, names)
+    hint = f"did you mean {guess}?" if guess else f"the passes are {', '.join(names)}"
+    raise click.BadParameter(f"there is no pass {value!r}; {hint}")
+
+
+def _complete_pass(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in _pass_names() if name.startswith(incomplete)]
+
+
+@click.command("check")
+@click.argument("targets", metavar="PATH...", nargs=-1, required=True, type=TARGET)
+@click.option("--batch", is_flag=True, help="Accept what only a query over stored data can answer.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["pretty", "json", "github", "sarif"]),
+    default="pretty",
+    show_default=True,
+    help="How findings are written: pretty to stderr, the others to stdout.",
+)
+@click.option(
+    "--dump-after",
+    "dump_after",
+    metavar="PASS",
+    callback=_known_pass,
+    shell_complete=_complete_pass,
+    help="Stop after this pass of the compiler and print what it made.",
+)
+@click.pass_context
+def command(
+    ctx: click.Context, targets: Sequence[str], batch: bool, form: str, dump_after: str | None
+) -> None:
+    """Check programs without running them.
+
+    PATH is a file, a folder (all .slog files below it) or - for standard input.
+    Warnings do not fail the check; errors do.
+
+    \b
+    streamlog check rules/
+    streamlog check --batch history.slog
+    streamlog check --format sarif rules/ > findings.sarif
+    streamlog check --dump-after desugar rules/airport/pc_alarm.slog
+    """
+    from streamlog.compiler import Mode
+
+    if dump_after and form != "pretty":
+        raise click.UsageError("--dump-after and --format both write to standard output")
+    files = files_of(targets)
+    mode = Mode.BATCH if batch else Mode.STREAM
+    found: list[Diagnostic] = []
+    for file in files:
+        compilation = compile_target(file, mode=mode, until=dump_after)
+        found += compilation.diagnostics
+        if dump_after:
+            _dump(compilation, dump_after, title=file if len(files) > 1 else None)
+    # A file that several programs use is compiled with each; its findings are told once.
+    report(in_order(found), form, len(files))
+    ctx.exit(any(d.is_error for d in found))
+
+
+def _dump(compilation: Compilation, name: str, title: str | None) -> None:
+    from streamlog.app.dumps import DUMPS
+
+    text = DUMPS[name](compilation)
+    if text is not None:
+        heading = f"% {title}\n" if title else ""
+        click.echo(heading + text.rstrip("\n"))
+
+
+def report(diagnostics: Sequence[Diagnostic], form: str, files: int) -> None:
+    from streamlog.app.formats import FORMATTERS, summary
+
+    if form == "pretty" and diagnostics:
+        from streamlog.app.render import print_diagnostics
+
+        print_diagnostics(diagnostics)
+    elif form != "pretty" and (text := FORMATTERS[form](diagnostics, files)):
+        click.echo(text)
+    click.echo(summary(diagnostics, files), err=True)

@@ -1,0 +1,64 @@
+"""The files a command works on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamlog.diagnostics import Source
+
+if TYPE_CHECKING:
+    from streamlog.compiler import Compilation, Mode
+
+STDIN = "-"
+STDIN_NAME = "<stdin>"
+
+# What `check` and `fmt` take; click refuses what does not exist.
+TARGET = click.Path(exists=True, allow_dash=True)
+
+
+def files_of(targets: Iterable[str]) -> list[str]:
+    """The files named, and all `*.slog` files below the folders named, each once."""
+    found: dict[str, None] = {}
+    for target in targets:
+        if target == STDIN or not Path(target).is_dir():
+            found[target] = None
+            continue
+        below = list(_below(target))
+        if not below:
+            raise click.UsageError(f"there is no .slog file below '{target}'")
+        found.update(dict.fromkeys(below))
+    return list(found)
+
+
+def _below(folder: str) -> Iterator[str]:
+    """Sorted; hidden folders (.venv, .git and the like) are passed over."""
+    for path, folders, names in os.walk(folder):
+        folders[:] = sorted(f for f in folders if not f.startswith("."))
+        yield from (str(Path(path, name)) for name in sorted(names) if name.endswith(".slog"))
+
+
+def compile_target(path: str, *, mode: Mode, until: str | None = None) -> Compilation:
+    """Compile a file, or standard input as if it lay in the current folder."""
+    from streamlog.compiler import compile_file, compile_source
+
+    if path != STDIN:
+        return compile_file(Path(path), mode=mode, until=until)
+    return compile_source(read_stdin(), mode=mode, root=Path.cwd(), until=until)
+
+
+def read_stdin() -> Source:
+    try:
+        return Source(STDIN_NAME, decoded(sys.stdin.buffer.read()))
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"standard input is not UTF-8 text (byte {error.start})") from None
+
+
+def decoded(data: bytes) -> str:
+    """As Python reads a text file: without a byte-order mark, with one kind of line end."""
+    return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")

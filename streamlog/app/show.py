@@ -1,0 +1,289 @@
+"""What `explain` prints about a program: one function a view, and the same as data."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from streamlog.analysis.contract import Contract, Delay, Keeps, Kept, PredicateContract
+from streamlog.analysis.dependency import Graph
+from streamlog.analysis.schema import Kind
+from streamlog.analysis.sequential import Class
+from streamlog.analysis.strata import Strata
+from streamlog.app.graph import dot, mermaid
+from streamlog.app.quantity import Clocks, quantity
+from streamlog.app.snippet import wrap
+from streamlog.compiler import Compilation, the
+from streamlog.diagnostics import Source
+from streamlog.rewrite.bistate import Bistate
+from streamlog.syntax.ast import Rule
+from streamlog.syntax.pretty import pretty
+from streamlog.syntax.walk import atoms
+
+
+def _place(rule: Rule | None, home: Source) -> str:
+    """Where a rule stands, as briefly as can be."""
+    if rule is None:
+        return ""
+    source = rule.span.source
+    line = source.position(rule.span.start)[0]
+    name = "" if source.path == home.path else f"{PurePath(source.path).name} "
+    return f"{name}line {line}"
+
+
+def _flat(table: Table, width: int) -> Text:
+    """The table without blanks at the ends of its lines."""
+    console = Console(width=width, highlight=False)
+    lines = []
+    for segments in console.render_lines(table, pad=False):
+        line = Text.assemble(*((s.text, s.style or "") for s in segments))
+        line.rstrip()
+        lines.append(line)
+    return Text("\n").join(line for line in lines if line.plain)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        header_style="bold",
+        border_style="dim",
+    )
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+# -------------------------------------------------------------------------------- contract
+
+
+def contract(contract: Contract, home: Source, width: int) -> Text:
+    """The sentence for the program, and a row for each predicate."""
+    table = _table("predicate", "class", "delay", "released", "kept", "because of")
+    waiting = _at_the_end(contract)
+    for p in contract.predicates:
+        delay, delay_rules = _delay(p)
+        if p.predicate.name in waiting:
+            delay, delay_rules = "end of data", []
+        rules = dict.fromkeys(
+            place for rule in (*delay_rules, p.kept.because) if (place := _place(rule, home))
+        )
+        released = p.released.value if p.released else ""
+        name = Text(p.predicate.name, "bold" if p.predicate.name in contract.outputs else "")
+        table.add_row(name, _class(p, contract), delay, released, _kept(p), "\n".join(rules))
+    sentence = "\n".join(wrap(summary(contract), width))
+    return Text("\n\n").join([Text(sentence), _flat(table, width)])
+
+
+def summary(contract: Contract) -> str:
+    """What to know first: does it block, how slow is the slowest answer, what grows for ever."""
+    parts = []
+    if contract.kind is Class.BLOCKING:
+        parts.append("Blocking: for stored data only.")
+    else:
+        parts.append("Non-blocking.")
+        answers = [p for p in contract.predicates if p.predicate.name in contract.outputs]
+        slowest = max(answers, key=_by, default=None)
+        if slowest and _by(slowest) > 0:
+            late = quantity(_by(slowest), slowest.clock)
+            parts.append(f"Slowest answer: {slowest.predicate.name}, {late} after its event.")
+        elif slowest:
+            parts.append("No answer waits for later events.")
+    growing = [p for p in contract.predicates if p.kept.is_unbounded]
+    if growing:
+        named = "; ".join(f"{p.predicate.name}, {_kept(p)}" for p in growing)
+        parts.append(f"Unbounded state: {named}.")
+    else:
+        parts.append("State is bounded.")
+    return " ".join(parts)
+
+
+def _at_the_end(contract: Contract) -> set[str]:
+    """The predicates that a blocking rule defines, and all that rest on them."""
+    found: set[str] = set()
+    before = -1
+    while before < len(found):
+        before = len(found)
+        found |= {
+            r.rule.head.pred
+            for r in contract.rules
+            if r.kind is Class.BLOCKING or any(a.pred in found for a in atoms(r.rule.body))
+        }
+    return found
+
+
+def _by(p: PredicateContract) -> int:
+    return max((d.by for d in p.delays), default=0)
+
+
+def _class(p: PredicateContract, contract: Contract) -> str:
+    if p.kind is None:
+        return str(p.predicate.kind.value)
+    mine = [r for r in contract.rules if r.rule.head.pred == p.predicate.name]
+    waits = max((r.waits for r in mine), default=0)
+    words = f"waits {quantity(waits, p.clock)}" if p.kind is Class.WAITS else str(p.kind.value)
+    return f"{words}, open" if p.is_open else words
+
+
+def _delay(p: PredicateContract) -> tuple[str, list[Rule | None]]:
+    """One figure when all streams agree, else one a stream; and the rules behind them."""
+    if p.predicate.kind is not Kind.DERIVED or not p.delays:
+        return "", []
+    later = [d.because for d in p.delays if d.by > 0]
+    if len({d.by for d in p.delays}) == 1:
+        return quantity(p.delays[0].by, p.clock), later
+    return "\n".join(f"{d.stream} {quantity(d.by, p.clock)}" for d in p.delays), later
+
+
+def _kept(p: PredicateContract) -> str:
+    match p.kept.what:
+        case Keeps.SPAN:
+            return quantity(p.kept.span, p.clock)
+        case Keeps.PER_KEY if p.kept.columns:
+            return f"one row per {', '.join(p.kept.columns)}"
+        case Keeps.PER_KEY:
+            return "one row"
+        case Keeps.EVERYTHING:
+            return "every fact"
+        case Keeps.STATIC:
+            return ""
+        case other:
+            return str(other.value)
+
+
+def contract_data(contract: Contract) -> dict[str, Any]:
+    """Distances are in the unit of the clock: microseconds for `time`."""
+    waiting = _at_the_end(contract)
+    return {
+        "class": contract.kind.value,
+        "summary": summary(contract),
+        "outputs": list(contract.outputs),
+        "predicates": [
+            {
+                "name": p.predicate.name,
+                "kind": p.predicate.kind.value,
+                "class": p.kind.value if p.kind else None,
+                "open": p.is_open,
+                "clock": str(p.clock) if p.clock else None,
+                "delays": [_delay_data(d) for d in p.delays],
+                "at_end_of_data": p.predicate.name in waiting,
+                "released": p.released.value if p.released else None,
+                "kept": _kept_data(p.kept),
+            }
+            for p in contract.predicates
+        ],
+        "rules": [
+            {
+                **_rule_data(r.rule),
+                "predicate": r.rule.head.pred,
+                "class": r.kind.value,
+                "waits": r.waits,
+                "relaxed": r.relaxed,
+            }
+            for r in contract.rules
+        ],
+    }
+
+
+def _delay_data(delay: Delay) -> dict[str, Any]:
+    because = _rule_data(delay.because) if delay.because else None
+    return {"stream": delay.stream, "by": delay.by, "because": because}
+
+
+def _kept_data(kept: Kept) -> dict[str, Any]:
+    return {
+        "what": kept.what.value,
+        "span": kept.span if kept.what is Keeps.SPAN else None,
+        "columns": list(kept.columns),
+        "because": _rule_data(kept.because) if kept.because else None,
+    }
+
+
+def _rule_data(rule: Rule) -> dict[str, Any]:
+    source = rule.span.source
+    return {"path": source.path, "line": source.position(rule.span.start)[0]}
+
+
+# ---------------------------------------------------------------------------------- strata
+
+
+def strata(graph: Graph, strata: Strata, clocks: Clocks, width: int) -> Text:
+    """The order of evaluation: components, and inside one by clock and stratum."""
+    table = _table("step", "predicate", "clock", "stratum", "stride")
+    for row in strata_data(graph, strata):
+        clock = clocks.get(row["predicate"])
+        ahead = row["potential"]
+        stride = row["stride"]
+        table.add_row(
+            str(row["step"]),
+            row["predicate"],
+            f"t + {quantity(ahead, clock)}" if ahead else "t",
+            str(row["stratum"]),
+            "unlimited" if stride is None else quantity(stride, clock),
+        )
+    return _flat(table, width)
+
+
+def strata_data(graph: Graph, strata: Strata) -> list[dict[str, Any]]:
+    return [
+        {
+            "step": step,
+            "predicate": name,
+            "potential": strata.potential.get(name, 0),
+            "stratum": strata.stratum.get(name, 0),
+            "stride": strata.stride.get(step - 1),
+        }
+        for step, nodes in enumerate(graph.components, 1)
+        for name in sorted(nodes, key=lambda n: (strata.stratum.get(n, 0), n))
+    ]
+
+
+# --------------------------------------------------------------------------------- bistate
+
+
+def bistate(bistate: Bistate) -> str:
+    """A program; its strata follow as comments."""
+    strata = [
+        f"% stratum {number}: {', '.join(names)}"
+        for number, names in enumerate(bistate.strata)
+        if names
+    ]
+    return pretty(bistate.module) + "\n" + "\n".join(strata)
+
+
+def bistate_data(bistate: Bistate) -> dict[str, Any]:
+    return {"program": pretty(bistate.module), "strata": [list(s) for s in bistate.strata]}
+
+
+# ------------------------------------------------------------------- by name, for `explain`
+
+
+def view(compilation: Compilation, name: str, form: str | None, width: int) -> Text:
+    """A view of an accepted program; `form` is that of a graph."""
+    promised, graph = the(compilation.contract), the(compilation.graph)
+    match name:
+        case "contract":
+            return contract(promised, compilation.source, width)
+        case "strata":
+            return strata(graph, the(compilation.strata), compilation.clocks, width)
+        case "bistate":
+            return Text(bistate(the(compilation.bistate)))
+        case _:
+            return Text(dot(graph, promised) if form == "dot" else mermaid(graph, promised))
+
+
+def data(compilation: Compilation, name: str) -> Any:
+    """The same as JSON."""
+    match name:
+        case "strata":
+            return strata_data(the(compilation.graph), the(compilation.strata))
+        case "bistate":
+            return bistate_data(the(compilation.bistate))
+        case _:
+            return contract_data(the(compilation.contract))

@@ -1,0 +1,159 @@
+"""The shape of the package: who may import whom, and what stays small."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import streamlog
+
+PACKAGE = Path(streamlog.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# Each may import from those in earlier rows, and from itself.
+LAYERS = (
+    ("codes",),
+    ("diagnostics",),
+    ("syntax",),
+    ("analysis",),
+    ("rewrite",),
+    ("plan",),
+    ("compiler",),
+    ("runtime",),
+    ("kernel", "duck", "spark"),
+    ("app",),
+)
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+# The public API is made of the compiler; what it offers of the runtime it imports lazily.
+ROOT_RANK = RANK["runtime"]
+
+ONLY_IN = {
+    "click": "app",
+    "prompt_toolkit": "app",
+    "rich": "app",
+    "pyparsing": "syntax",
+    "duckdb": "duck",
+    "pyspark": "spark",
+}
+MOST_LINES = 450
+
+
+def part_of(path: Path) -> str:
+    """`syntax` for streamlog/syntax/parse.py, `codes` for streamlog/codes.py."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """The line and full name of every import, those inside functions included."""
+    here = ("streamlog", *path.relative_to(PACKAGE).parts)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = here[: len(here) - node.level] if node.level else ()
+            module = ".".join((*base, *filter(None, [node.module])))
+            yield node.lineno, module
+            # `from streamlog import codes` imports a module, not a name.
+            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+
+
+def wrong_direction(path: Path) -> list[str]:
+    part = part_of(path)
+    rank = ROOT_RANK if part == "__init__" else RANK[part]
+    found = []
+    for line, name in imports(path):
+        parts = name.split(".")
+        if parts[0] != "streamlog" or len(parts) < 2 or parts[1] not in RANK:
+            continue
+        if parts[1] != part and RANK[parts[1]] >= rank:
+            found.append(f"{path.relative_to(PACKAGE)}:{line} imports {name}")
+    return found
+
+
+def test_every_module_has_a_place() -> None:
+    assert {part_of(path) for path in MODULES} - {"__init__"} <= set(RANK)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_go_down_the_page(path: Path) -> None:
+    assert wrong_direction(path) == []
+
+
+def test_a_wrong_import_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
+    module = tmp_path / "syntax" / "parse.py"
+    module.parent.mkdir()
+    module.write_text(
+        "from ..analysis import schema\n"
+        "from streamlog import app, codes\n"
+        "def f():\n"
+        "    import streamlog.compiler\n"
+        "    from . import ast\n"
+    )
+    assert {line.split()[0] for line in wrong_direction(module)} == {
+        f"{Path('syntax', 'parse.py')}:{n}" for n in (1, 2, 4)
+    }
+
+
+@pytest.mark.parametrize(("library", "part"), sorted(ONLY_IN.items()))
+def test_a_library_has_one_importer(library: str, part: str) -> None:
+    importers = {
+        part_of(path)
+        for path in MODULES
+        for _, name in imports(path)
+        if name.split(".")[0] == library
+    }
+    assert importers <= {part}
+
+
+def test_modules_stay_small() -> None:
+    lines = {
+        str(path.relative_to(PACKAGE)): len(path.read_text(encoding="utf-8").splitlines())
+        for path in MODULES
+    }
+    assert {name: n for name, n in lines.items() if n > MOST_LINES} == {}
+
+
+def test_only_the_app_prints() -> None:
+    printing = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        for path in MODULES
+        if part_of(path) != "app"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "print"
+    ]
+    assert printing == []
+
+
+def imported_by(code: str, *args: str) -> set[str]:
+    """The top-level modules that are there when a fresh Python has run the code."""
+    report = "\nimport sys; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code + report, *args], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_import_streamlog_is_light() -> None:
+    assert imported_by("import streamlog") & {"pyspark", "duckdb", "rich", "click"} == set()
+
+
+def test_check_needs_no_engine(tmp_path: Path) -> None:
+    program = tmp_path / "p.slog"
+    program.write_text("output p.\np(T, X) <- q(T, X).\n")
+    code = (
+        "import sys\n"
+        "from streamlog.app.cli import main\n"
+        "assert main(['check', *sys.argv[1:]], standalone_mode=False) == 0"
+    )
+    loaded = imported_by(code, str(program))
+    assert loaded & {"pyspark", "py4j", "duckdb"} == set()
+    # Nothing to print, so nothing to print it with.
+    assert loaded & {"rich", "pygments"} == set()
