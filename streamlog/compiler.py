@@ -25,7 +25,10 @@ from streamlog.analysis.types import TypeTable, infer
 from streamlog.analysis.versions import Case, split
 from streamlog.codes import Severity
 from streamlog.diagnostics import Diagnostic, Source, in_order
+from streamlog.plan.lower import lower
+from streamlog.plan.steps import Plan
 from streamlog.rewrite.bistate import Bistate, bistate
+from streamlog.rewrite.close import close
 from streamlog.rewrite.desugar import desugar
 from streamlog.rewrite.open_predicates import OpenRule, open_rules
 from streamlog.syntax.ast import Module, Type
@@ -61,6 +64,8 @@ class Compilation:
     contract: Contract | None = None
     open_rules: tuple[OpenRule, ...] = ()
     bistate: Bistate | None = field(default=None, repr=False)
+    closed: Compilation | None = field(default=None, repr=False)  # without open predicates
+    plan: Plan | None = field(default=None, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -189,6 +194,24 @@ def _bistate(so_far: Compilation) -> Compilation:
     return evolve(so_far, bistate=made)
 
 
+def _close(so_far: Compilation) -> Compilation:
+    """The program that executors run, analysed anew because its rules have changed."""
+    module = close(the(so_far.module), so_far.open_rules)
+    if module is so_far.module:
+        return evolve(so_far, closed=so_far)
+    closed = Compilation(so_far.source, so_far.mode, so_far.root, module=module)
+    for run in (_schema, _types, _safety, _time, _strata, _contract):
+        closed = run(closed)
+    assert closed.ok, [d.message for d in closed.diagnostics]
+    return evolve(so_far, closed=closed)
+
+
+def _plan(so_far: Compilation) -> Compilation:
+    closed = the(so_far.closed)
+    plan = lower(the(closed.schema), closed.times, the(closed.graph), the(closed.strata))
+    return evolve(so_far, plan=plan)
+
+
 # The order matters: desugaring needs all statements together, types and safety need names that
 # are settled, time needs types (only whole numbers make differences), strata need time.
 PASSES = (
@@ -203,6 +226,8 @@ PASSES = (
     Pass("contract", _contract),
     Pass("open_predicates", _open_predicates),
     Pass("bistate", _bistate),
+    Pass("close", _close),
+    Pass("plan", _plan),
 )
 
 

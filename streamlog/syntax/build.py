@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-from streamlog.diagnostics import did_you_mean
+from streamlog.diagnostics import Span, did_you_mean, finding
 from streamlog.syntax import literals
 from streamlog.syntax.ast import (
     AGGREGATES,
@@ -34,8 +34,13 @@ from streamlog.syntax.ast import (
 from streamlog.syntax.scan import BOOL, NUMBER, TEXT, TIME, VARIABLE, WORDS
 from streamlog.syntax.tokens import Refused, Tokens
 
+MAX_LEVELS = 200
+
 _ONLY_SINGLES = re.compile(r"[^-](?:,[^-])*\Z")
-_PLAIN_OPERAND = re.compile(rf"n*-*(?:[{WORDS}]\([^()]*\)|\((?:[^()]|\([^()]*\))*\)|.)")
+# Enough nesting for a group of plain calls whose arguments are calls.
+_FLAT = r"\([^()]*\)"
+_NESTED = rf"\((?:[^()]|{_FLAT})*\)"
+_PLAIN_OPERAND = re.compile(rf"n*-*(?:[{WORDS}]{_NESTED}|\((?:[^()]|{_NESTED})*\)|.)")
 _COMPARISON_SPELLINGS = {"≤": "<=", "≥": ">=", "≠": "!="}
 
 
@@ -203,6 +208,8 @@ def _call(tokens: Tokens, start: int, end: int, args: tuple[Term, ...]) -> Call:
 
 def _negated(tokens: Tokens, value: Term, first: int, name: int, end: int) -> Term:
     """`value` with the minuses from `first` up to `name`; a number swallows them."""
+    if name - first > MAX_LEVELS:
+        raise too_deep(tokens.span(first, end))
     for at in range(name - 1, first - 1, -1):
         span = tokens.span(at, end)
         if isinstance(value, Const) and not isinstance(value.value, str | bool):
@@ -219,6 +226,9 @@ def expression(tokens: Tokens, chain: Chain) -> Term:
     """Operands joined by arithmetic, as a tree; all operators associate to the left."""
     if len(chain) == 1:
         return _term(tokens, chain[0])
+    if len(chain) > 2 * MAX_LEVELS**2:
+        # With two precedences, no shorter chain is sure to be too deep.
+        raise too_deep(tokens.span(_start(chain[0]), _start(chain[-1])))
     terms: list[tuple[Term, int]] = []  # each with the token it starts at
     ops: list[str] = []
     end = 0
@@ -239,6 +249,15 @@ def expression(tokens: Tokens, chain: Chain) -> Term:
     while ops:
         reduce()
     return terms[0][0]
+
+
+def too_deep(span: Span) -> Refused:
+    message = f"this has more than {MAX_LEVELS} levels"
+    return Refused(finding("SL0103", message, span, help="split it into several goals"))
+
+
+def _start(item: Operand | int) -> int:
+    return item if isinstance(item, int) else item.start
 
 
 def _term(tokens: Tokens, operand: Operand | int) -> Term:
@@ -346,6 +365,8 @@ def _body(tokens: Tokens, branches: list[list[Goal]]) -> Body:
 def _literals(tokens: Tokens, goal: Goal) -> Body:
     """A goal as literals: several when it is a conjunction in parentheses."""
     start, end, negations, left, op, right = goal
+    if negations > MAX_LEVELS:
+        raise too_deep(tokens.span(start, end))
     if op and right is not None:
         assert not isinstance(left, Operand)
         return (Comparison(op, left, right, span=tokens.span(start, end)),)

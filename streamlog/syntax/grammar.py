@@ -69,7 +69,10 @@ def _chain(operand: pp.ParserElement, infix: pp.ParserElement) -> pp.ParserEleme
 
 
 def _plain_call(prefix: str) -> str:
-    return rf"{prefix}{WORD}\((?:-*{SINGLE}(?:[-+*,]-*{SINGLE})*)?\)"
+    """`name(…)` whose arguments hold at most calls without further parentheses."""
+    inner = rf"{WORD}\((?:-*{SINGLE}(?:[-+*,]-*{SINGLE})*)?\)"
+    arg = rf"-*(?:{inner}|{SINGLE}(?!\())"
+    return rf"{prefix}{WORD}\((?:{arg}(?:[-+*,]{arg})*)?\)"
 
 
 def _full_call(prefix: str, expected: str, term: pp.ParserElement) -> pp.ParserElement:
@@ -180,7 +183,9 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     source = Kind("f", "`from`") - text
     arrive = Kind(f"(?:al|r)(?={WORD})") - atom - dot
     given = Kind(f"g(?={WORD})") - predicate - source - dot
-    advance = Kind(r"v(?![(.])") - _chain(term, arithmetic) - dot
+    # `advance(5).` is a fact, `advance (5 + X) * 2.` is not.
+    called_advance = Kind(r"(?=v\()") + atom + dot
+    advance = Kind(r"v(?!\.)") - _chain(term, arithmetic) - dot
     expect_none = Kind(rf"xz(?={WORD}\.)") - predicate - dot
     expect_from = Kind(f"x(?={WORD}fS)") - predicate - source - dot
     expect = Kind(r"x(?![(.])") - _listed(atom) - dot
@@ -189,6 +194,7 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
         [
             _with(arrive, declare.arrive),
             _with(given, declare.given),
+            _with(called_advance, declare.fact),
             _with(advance, declare.advance),
             _with(Kind(r"e(?=\.)") - dot, declare.end),
             _with(expect_none, declare.expect_none),

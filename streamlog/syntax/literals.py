@@ -23,7 +23,7 @@ UNITS = {
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MICROSECOND = timedelta(microseconds=1)
 
-_SLIPS = {
+UNIT_SLIPS = {
     **dict.fromkeys(("µs", "μs", "usec", "micros", "microsecond", "microseconds"), "us"),
     **dict.fromkeys(("msec", "millis", "millisecond", "milliseconds"), "ms"),
     **dict.fromkeys(("S", "sec", "secs", "second", "seconds"), "s"),
@@ -77,7 +77,7 @@ def negated(value: int | float, type_: Type, span: Span) -> Const:
 
 def _duration(number: str, exponent: str, unit: str, sign: int, span: Span) -> Const:
     if unit not in UNITS:
-        guess = _SLIPS.get(unit) or did_you_mean(unit, UNITS)
+        guess = UNIT_SLIPS.get(unit) or did_you_mean(unit, UNITS)
         if guess is None:
             known = "the units are us, ms, s, min, h, d and week"
         else:

@@ -11,13 +11,13 @@ from attrs import evolve
 from streamlog.diagnostics import Diagnostic, Source, Span, finding, in_order
 from streamlog.syntax import ast, grammar
 from streamlog.syntax.ast import AGGREGATES, Agg, Call, Module, Rule, Statement, Step, Test
-from streamlog.syntax.scan import TEXT, VARIABLE, WORDS, Scan, scan
+from streamlog.syntax.build import MAX_LEVELS, too_deep
+from streamlog.syntax.scan import MAX_PROBLEMS, TEXT, VARIABLE, WORDS, Scan, scan
 from streamlog.syntax.slips import starts_statement, syntax_error
 from streamlog.syntax.tokens import Refused, Tokens
 from streamlog.syntax.walk import Node, children, walk
 
-MAX_LEVELS = 200
-MAX_DIAGNOSTICS = 100
+MAX_DIAGNOSTICS = MAX_PROBLEMS
 
 
 def parse(source: Source) -> tuple[Module, tuple[Diagnostic, ...]]:
@@ -153,14 +153,7 @@ def _check_depth(node: Node | str) -> None:
     while stack:
         top, level, outer = stack.pop()
         if level > MAX_LEVELS:
-            raise Refused(
-                finding(
-                    "SL0103",
-                    f"this has more than {MAX_LEVELS} levels",
-                    outer.span,
-                    help="split it into several goals",
-                )
-            )
+            raise too_deep(outer.span)
         for child in children(top):
             is_goal = isinstance(child, ast.Atom | ast.Comparison | ast.Not | ast.Choice)
             stack.append((child, level + 1, child if is_goal and level <= 2 else outer))
@@ -199,12 +192,13 @@ def _refuse_aggregates(nodes: tuple[Node, ...]) -> None:
         if _is_aggregate(inner):
             assert isinstance(inner, Call | Agg)
             name = inner.name if isinstance(inner, Call) else inner.func
+            example = f"{name}<X>" if name in ("min", "max") else f"{name}(X)"
             raise Refused(
                 finding(
                     "SL0106",
                     f"the aggregate `{name}` stands outside a rule head",
                     inner.span,
                     help="aggregate in the head of a rule of its own, as in"
-                    f" `total(T, {name}(X)) <- …`, and use that",
+                    f" `result(T, {example}) <- …`, and use that",
                 )
             )

@@ -279,10 +279,7 @@ def _step_layout(step: ast.Step) -> Layout:
     if isinstance(step, ast.Given):
         return Layout(f"given {step.pred.name} from {quoted(step.path)}", ())
     if isinstance(step, ast.Advance):
-        time = term_text(step.time)
-        return Layout(
-            f"advance ({time})" if re.search(r"\) (%|//) ", time) else f"advance {time}", ()
-        )
+        return Layout(f"advance {term_text(step.time)}", ())
     if isinstance(step, ast.End):
         return Layout("end", ())
     if isinstance(step, ast.Expect):

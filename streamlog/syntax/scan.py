@@ -17,6 +17,7 @@ from attrs import frozen
 from streamlog.diagnostics import Diagnostic, Source, Span, finding
 
 MAX_NESTING = 32
+MAX_PROBLEMS = 100
 
 # Words with a meaning somewhere; each is an ordinary word everywhere else.
 KEYWORDS = {
@@ -150,6 +151,8 @@ class _Scanner:
             if group == 1:
                 word = match[1]
                 kind = _WORD_KINDS.get(word) or _name_kind(word)
+                if kind == "v" and self.in_block:
+                    self.compared = True  # `advance` is followed by a term, not by a goal
             elif group == 2:
                 kind = _SYMBOLS.get(match[2], STRANGE)
                 self._symbol(kind, start, end)
@@ -264,7 +267,9 @@ class _Scanner:
         return start + len(rest)
 
     def _problem(self, code: str, message: str, span: Span, help: str) -> None:
-        # A problem with a comment belongs to the token before it.
+        if len(self.problems) > MAX_PROBLEMS:
+            return
+        # A problem with a comment belongs to the place behind the last token.
         at = max(0, len(self.kinds) - (code == "SL0103"))
         self.problems.append((at, finding(code, message, span, help=help)))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
-from streamlog.syntax.scan import ARROW, BOOL, NOT, QUERY, TEXT, VARIABLE, WORDS
+from streamlog.syntax.literals import UNIT_SLIPS, UNITS
+from streamlog.syntax.scan import ARROW, BOOL, NOT, NUMBER, QUERY, TEXT, VARIABLE, WORDS
 from streamlog.syntax.tokens import Tokens
 
 _WRITE = {
@@ -62,6 +63,9 @@ def _shortened(text: str) -> str:
 def _help(tokens: Tokens, at: int, expected: list[str]) -> tuple[str, ...]:
     dot_missing = "`.`" in expected
     if at >= len(tokens):
+        comment = _comment_behind(tokens)
+        if comment:
+            return (f"`{comment}` begins a comment here, so the rest of the line is not read",)
         return ("a statement ends with `.`",) if dot_missing else ()
     kind, text = tokens[at], tokens.text(at)
     before = tokens[at - 1] if at else ""
@@ -84,6 +88,11 @@ def _help(tokens: Tokens, at: int, expected: list[str]) -> tuple[str, ...]:
         guess = did_you_mean(tokens.text(0), _DECLARATIONS)
         if guess:
             return (f"did you mean `{guess}`?",)
+    if before == NUMBER and (text in UNITS or text in UNIT_SLIPS):
+        unit = UNIT_SLIPS.get(text, text)
+        return (f"a duration is written without a space: `{tokens.text(at - 1)}{unit}`",)
+    if tokens[:2] == "xz" and at == 2:
+        return (f"nothing is expected of a whole predicate: `expect none {text}.`",)
     if kind in "<>=" and dot_missing and ARROW not in tokens[:at]:
         return ("a comparison is a goal: it stands in the body of a rule",)
     if kind in "<>=" and "`)`" in expected:
@@ -94,7 +103,7 @@ def _help(tokens: Tokens, at: int, expected: list[str]) -> tuple[str, ...]:
 
 
 def _comment_help(tokens: Tokens, at: int) -> tuple[str, ...]:
-    for index in range(max(0, at - 3), at + 1):
+    for index in range(max(0, at - 8), at + 1):
         text = tokens.text(index)
         if text in ("%", "//") and not _line_break(tokens, index, at):
             return (
@@ -102,6 +111,14 @@ def _comment_help(tokens: Tokens, at: int) -> tuple[str, ...]:
                 " or after `,` or `.`",
             )
     return ()
+
+
+def _comment_behind(tokens: Tokens) -> str:
+    """The `%` or `//` that hides the rest of the last token's line."""
+    end = tokens.span(len(tokens) - 1, len(tokens)).end
+    text = tokens.scan.source.text
+    hidden = text[end : end + 200].split("\n")[0].strip()
+    return next((mark for mark in ("%", "//") if hidden.startswith(mark) and "." in hidden), "")
 
 
 def _first_on_line(tokens: Tokens, at: int) -> bool:

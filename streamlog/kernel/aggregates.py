@@ -1,0 +1,84 @@
+"""Groups of solutions to values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from streamlog.kernel.terms import EvaluationError, whole
+from streamlog.plan.steps import Grouping
+
+# (group, values to aggregate, timestamps of the goals, what tells it from other solutions)
+Solution = tuple[tuple[Any, ...], tuple[Any, ...], tuple[int, ...], Any]
+
+
+def _sum(values: list[Any], orders: list[tuple[int, ...]]) -> Any:
+    total = sum(values)
+    return whole(total) if isinstance(total, int) else total
+
+
+def _average(values: list[Any], orders: list[tuple[int, ...]]) -> Any:
+    return sum(values) / len(values)
+
+
+def _average_duration(values: list[Any], orders: list[tuple[int, ...]]) -> Any:
+    return sum(values) // len(values)
+
+
+def _first(values: list[Any], orders: list[tuple[int, ...]]) -> Any:
+    """The value at the earliest timestamps; among several the smallest."""
+    earliest = min(orders)
+    return min(v for v, at in zip(values, orders, strict=True) if at == earliest)
+
+
+def _last(values: list[Any], orders: list[tuple[int, ...]]) -> Any:
+    """The value at the latest timestamps; among several the smallest."""
+    latest = max(orders)
+    return min(v for v, at in zip(values, orders, strict=True) if at == latest)
+
+
+_Function = Callable[[list[Any], list[tuple[int, ...]]], Any]
+
+FUNCTIONS: dict[str, _Function] = {
+    "count": lambda values, orders: len(values),
+    "count_distinct": lambda values, orders: len(set(values)),
+    "sum": _sum,
+    "avg": _average,
+    "avg duration": _average_duration,
+    "min": lambda values, orders: min(values),
+    "max": lambda values, orders: max(values),
+    "first": _first,
+    "last": _last,
+}
+
+
+def aggregate(
+    grouping: Grouping, functions: tuple[str, ...], solutions: Iterable[Solution]
+) -> Iterator[tuple[Any, ...]]:
+    """A row for each group. `functions` are those of the grouping, with their types settled."""
+    if grouping.distinct:
+        solutions = dict.fromkeys(solutions)
+    groups: dict[tuple[Any, ...], list[Solution]] = {}
+    for solution in solutions:
+        group = groups.get(solution[0])
+        if group is None:
+            groups[solution[0]] = [solution]
+        else:
+            group.append(solution)
+    for key, members in groups.items():
+        orders = [m[2] for m in members]
+        results = (
+            FUNCTIONS[f]([m[1][i] for m in members], orders) for i, f in enumerate(functions)
+        )
+        try:
+            yield row_of(grouping, key, results)
+        except OverflowError as error:
+            raise EvaluationError(str(error)) from None
+
+
+def row_of(grouping: Grouping, key: tuple[Any, ...], values: Iterable[Any]) -> tuple[Any, ...]:
+    """The head's row: the aggregates at their positions, the group's terms at the others."""
+    row = list(key)
+    for (position, _), value in zip(grouping.aggregates, values, strict=True):
+        row.insert(position, value)
+    return tuple(row)

@@ -1,0 +1,392 @@
+"""Pipelines to Python source, compiled once.
+
+For each predicate `on_p(rows)` stores its new rows in the indexes and runs every pipeline that
+starts from them; for each conjunction with something to decide, `check_n(rows)` decides its
+candidates. State lives in the module's globals: `index_…` by key, `pending_n` the candidates of
+conjunction n, `new_p` the rows of p that nobody has seen yet, `seen_p` those that were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from streamlog.analysis.types import TypeTable
+from streamlog.kernel.terms import name, python, test
+from streamlog.plan.steps import (
+    Exists,
+    Extend,
+    Filter,
+    Grouping,
+    Index,
+    Join,
+    Pipeline,
+    Plan,
+    RulePlan,
+    Step,
+    Store,
+)
+from streamlog.syntax.ast import Agg, Atom, Const, Rule, Term, Type, Var
+from streamlog.syntax.pretty import pretty
+
+
+class Generated:
+    """Source text, and which rule each of its lines belongs to."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.rules: dict[int, Rule] = {}
+        self._depth = 0
+        self._rule: Rule | None = None
+
+    def __call__(self, line: str) -> None:
+        self.lines.append("    " * self._depth + line)
+        if self._rule is not None:
+            self.rules[len(self.lines)] = self._rule
+
+    @contextmanager
+    def block(self, line: str) -> Iterator[None]:
+        self(line)
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    @contextmanager
+    def part_of(self, rule: Rule) -> Iterator[None]:
+        self._rule = rule
+        yield
+        self._rule = None
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
+def identifier(pred: str) -> str:
+    return f"p_{pred}"
+
+
+def generate(plan: Plan, types: TypeTable) -> Generated:
+    return _Generator(plan, types).run()
+
+
+class _Generator:
+    def __init__(self, plan: Plan, types: TypeTable) -> None:
+        self.plan, self.types = plan, types
+        self.out = Generated()
+        self.depth = 0  # of nested joins, to name their rows
+        self.groupings = {g.number: g for g in plan.groupings}
+        self.improving = {g.pred for g in plan.groupings if g.improving}
+
+    def run(self) -> Generated:
+        for component in self.plan.components:
+            for pred in component.preds:
+                self._on(pred)
+        for rule in self.plan.rules:
+            if rule.pipelines and rule.pipelines[0].start is None:
+                with self.out.block(f"def start_{rule.number}():"), self.out.part_of(rule.rule):
+                    self._pipeline(rule, rule.pipelines[0], None)
+            if not rule.is_immediate:
+                self._check(rule)
+        return self.out
+
+    # ---------------------------------------------------------------- new rows
+
+    def _on(self, pred: str) -> None:
+        indexes = [i for i in self.plan.indexes if i.pred == pred]
+        starts = [
+            (rule, pipeline)
+            for rule in self.plan.rules
+            for pipeline in rule.pipelines
+            if pipeline.start is not None and pipeline.start.pred == pred
+        ]
+        if pred in self.improving:
+            # Rows that a better one may still replace are seen by their own recursion only.
+            later = [(r, p) for r, p in starts if r.rule.head.pred not in self.improving]
+            starts = [(r, p) for r, p in starts if r.rule.head.pred in self.improving]
+            self._function(f"after_{identifier(pred)}", [], later)
+        self._function(f"on_{identifier(pred)}", indexes, starts)
+
+    def _function(
+        self, title: str, indexes: list[Index], starts: list[tuple[RulePlan, Pipeline]]
+    ) -> None:
+        whole = [(r, p) for r, p in starts if _passes_through(r, p)]
+        others = [(r, p) for r, p in starts if not _passes_through(r, p)]
+        with self.out.block(f"def {title}(rows):"):
+            if indexes or others:
+                with self.out.block("for row in rows:"):
+                    for index in indexes:
+                        self._insert(index)
+                    for rule, pipeline in others:
+                        with self.out.part_of(rule.rule):
+                            self.out(f"# {pretty(rule.rule).splitlines()[0]}")
+                            self._pipeline(rule, pipeline, pipeline.start)
+            for rule, _ in whole:
+                self.out(f"pending_{rule.number}.extend(rows)")
+            if not starts and not indexes:
+                self.out("pass")
+
+    def _insert(self, index: Index) -> None:
+        table, key = f"index_{index.name}", _row_key(index)
+        self.out(f"stored = {table}.get({key})")
+        if index.store is Store.EARLIEST:
+            with self.out.block("if stored is None or row[0] < stored:"):
+                self.out(f"{table}[{key}] = row[0]")
+            return
+        with self.out.block("if stored is None:"):
+            self.out(f"{table}[{key}] = [row]")
+        if index.store is Store.BY_TIME:
+            with self.out.block("elif row[0] < stored[-1][0]:"):
+                self.out("insort(stored, row, key=first)")
+        with self.out.block("else:"):
+            self.out("stored.append(row)")
+
+    def _pipeline(self, rule: RulePlan, pipeline: Pipeline, start: Atom | None) -> None:
+        def body() -> None:
+            self._steps(list(pipeline.steps), rule, lambda: self._found(rule))
+
+        if start is None:
+            body()
+        else:
+            self._bind(start, "row", set(), (), body)
+
+    def _found(self, rule: RulePlan) -> None:
+        """A solution of the positive goals."""
+        if rule.is_immediate:
+            self._emit(rule, None)
+        else:
+            self.out(f"pending_{rule.number}.append({_tuple(map(name, rule.carries))})")
+
+    # ------------------------------------------------------------------- steps
+
+    def _steps(self, steps: list[Step], rule: RulePlan, then: Callable[[], None]) -> None:
+        if not steps:
+            then()
+            return
+        step, rest = steps[0], steps[1:]
+
+        def go_on() -> None:
+            self._steps(rest, rule, then)
+
+        match step:
+            case Filter(literal):
+                with self.out.block(f"if {test(literal)}:"):
+                    go_on()
+            case Extend(var, term):
+                value = python(term)
+                if not isinstance(term, Var | Const) and self._is_whole(rule, var):
+                    value = f"whole({value})"
+                self.out(f"{name(var)} = {value}")
+                go_on()
+            case Join():
+                self._join(step, go_on)
+            case Exists():
+                with self.out.block(f"if {self._exists(step)}:"):
+                    go_on()
+
+    def _is_whole(self, rule: RulePlan, var: Var) -> bool:
+        types = self.types.variable(rule.rule, var.name)
+        return not types & {Type.FLOAT, Type.STRING, Type.BOOL} or types == {Type.INT, Type.FLOAT}
+
+    def _join(self, join: Join, then: Callable[[], None]) -> None:
+        self.depth += 1
+        row = f"row{self.depth}"
+        rows = f"index_{join.index.name}.get({self._key(join)}, ())"
+        if join.index.store is Store.BY_TIME:
+            self.out(f"rows{self.depth} = {rows}")
+            rows = f"rows{self.depth}[{self._slice(join, f'rows{self.depth}')}]"
+        with self.out.block(f"for {row} in {rows}:"):
+            known = set(join.index.key)
+            if join.not_itself:
+                with self.out.block(f"if {row} is not row:"):
+                    self._bind(join.atom, row, known, (), then)
+            else:
+                self._bind(join.atom, row, known, (), then)
+        self.depth -= 1
+
+    def _slice(self, join: Join, rows: str) -> str:
+        low = f"bisect_left({rows}, ({python(join.low)},))" if join.low is not None else ""
+        high = f"bisect_left({rows}, ({python(join.high)} + 1,))" if join.high is not None else ""
+        return f"{low}:{high}"
+
+    def _bind(
+        self, atom: Atom, row: str, known: set[int], done: tuple[str, ...], then: Callable[[], None]
+    ) -> None:
+        """The goal's variables from a row; a constant or a repeated variable is a test."""
+        bound: set[str] = set(done)
+        tests: list[str] = []
+        targets: list[str] = []
+        for position, arg in enumerate(atom.args):
+            if position in known:
+                continue
+            if isinstance(arg, Var) and arg.name not in bound:
+                bound.add(arg.name)
+                if not arg.is_anonymous or arg.name.startswith("_#"):
+                    targets.append(f"{name(arg)} = {row}[{position}]")
+            else:
+                value = name(arg) if isinstance(arg, Var) else self._constant(atom, position)
+                tests.append(f"{row}[{position}] == {value}")
+        if len(targets) == len(atom.args) and targets:
+            self.out(f"{', '.join(t.split(' = ')[0] for t in targets)}, = {row}")
+        else:
+            for target in targets:
+                self.out(target)
+        if tests:
+            with self.out.block(f"if {' and '.join(tests)}:"):
+                then()
+        else:
+            then()
+
+    def _constant(self, atom: Atom, position: int) -> str:
+        arg = atom.args[position]
+        assert isinstance(arg, Const)
+        if self.types.column(atom.pred, position) is Type.FLOAT:
+            return repr(float(arg.value))
+        return repr(arg.value)
+
+    def _key(self, join: Join) -> str:
+        parts = [
+            self._constant(join.atom, p)
+            if isinstance(arg := join.atom.args[p], Const)
+            else python(arg)
+            for p in join.index.key
+        ]
+        return parts[0] if len(parts) == 1 else _tuple(parts)
+
+    # ------------------------------------------------------------------ checks
+
+    def _exists(self, step: Exists) -> str:
+        """An expression; for anything but a single look-up, a comprehension that stops early."""
+        found = self._simple(step) or self._general(step)
+        return found if step.wanted else f"not ({found})"
+
+    def _simple(self, step: Exists) -> str | None:
+        if len(step.steps) != 1 or not isinstance(step.steps[0], Join):
+            return None
+        join = step.steps[0]
+        table, key = f"index_{join.index.name}", self._key(join)
+        free = [a for i, a in enumerate(join.atom.args) if i not in join.index.key]
+        if len(set(free)) < len(free) or not all(isinstance(a, Var) for a in free):
+            return None
+        match join.index.store:
+            case Store.EARLIEST:
+                assert join.high is not None
+                return f"{table}.get({key}, never) <= {python(join.high)}"
+            case Store.ROWS:
+                return f"{key} in {table}"
+            case Store.BY_TIME:
+                low = "ever" if join.low is None else python(join.low)
+                high = "never" if join.high is None else python(join.high)
+                return f"any_between({table}.get({key}), {low}, {high})"
+
+    def _general(self, step: Exists) -> str:
+        """`any(True for row1 in … for v_X in (row1[1],) if …)`."""
+        clauses: list[str] = []
+        for inner in step.steps:
+            match inner:
+                case Join():
+                    self.depth += 1
+                    clauses += self._clauses(inner, f"row{self.depth}")
+                case Filter(literal):
+                    clauses.append(f"if {test(literal)}")
+                case Extend(var, term):
+                    clauses.append(f"for {name(var)} in ({python(term)},)")
+                case Exists():
+                    clauses.append(f"if {self._exists(inner)}")
+        joins = sum(isinstance(s, Join) for s in step.steps)
+        self.depth -= joins
+        if not joins or not clauses[0].startswith("for"):
+            clauses.insert(0, "for _ in (0,)")
+        return f"any(True {' '.join(clauses)})"
+
+    def _clauses(self, join: Join, row: str) -> Iterator[str]:
+        rows = f"index_{join.index.name}.get({self._key(join)}, ())"
+        if join.index.store is Store.BY_TIME:
+            low = "ever" if join.low is None else python(join.low)
+            high = "never" if join.high is None else python(join.high)
+            rows = f"between({rows}, {low}, {high})"
+        elif join.index.store is Store.EARLIEST:
+            raise ValueError("an earliest timestamp has no rows")
+        yield f"for {row} in {rows}"
+        bound: set[str] = set()
+        for position, arg in enumerate(join.atom.args):
+            if position in join.index.key:
+                continue
+            if isinstance(arg, Var) and arg.name not in bound:
+                bound.add(arg.name)
+                yield f"for {name(arg)} in ({row}[{position}],)"
+            else:
+                value = name(arg) if isinstance(arg, Var) else self._constant(join.atom, position)
+                yield f"if {row}[{position}] == {value}"
+
+    def _check(self, rule: RulePlan) -> None:
+        with self.out.block(f"def check_{rule.number}(rows):"), self.out.part_of(rule.rule):
+            self.out(f"# {pretty(rule.rule).splitlines()[0]}")
+            with self.out.block("for row in rows:"):
+                self.out(f"{_tuple(map(name, rule.carries))} = row")
+                row = "row" if rule.carries == rule.head else None
+
+                def decided() -> None:
+                    self._emit(rule, row)
+
+                self._steps(list(rule.checks), rule, decided)
+
+    def _emit(self, rule: RulePlan, row: str | None) -> None:
+        if rule.group is not None:
+            self._solution(rule, self.groupings[rule.group])
+            return
+        pred = identifier(rule.rule.head.pred)
+        value = row or _tuple(self._head_term(rule, i, a) for i, a in enumerate(rule.head))
+        if rule.once:
+            self.out(f"new_{pred}.append({value})")
+            return
+        if row is None:
+            self.out(f"found = {value}")
+            value = "found"
+        with self.out.block(f"if {value} not in seen_{pred}:"):
+            self.out(f"seen_{pred}.add({value})")
+            self.out(f"new_{pred}.append({value})")
+
+    def _head_term(self, rule: RulePlan, position: int, term: Term) -> str:
+        value = python(term)
+        type_ = self.types.column(rule.rule.head.pred, position)
+        if type_ is Type.FLOAT:
+            return f"float({value})"
+        if not isinstance(term, Var | Const) and type_ not in (Type.STRING, Type.BOOL):
+            return f"whole({value})"
+        return value
+
+    def _solution(self, rule: RulePlan, grouping: Grouping) -> None:
+        """What an aggregate sees: the group, the values, and what tells solutions apart."""
+        keys, values = [], []
+        for position, term in enumerate(rule.head):
+            if not isinstance(term, Agg):
+                keys.append(self._head_term(rule, position, term))
+            elif term.arg is None:
+                values.append("1")
+            else:
+                values.append(python(term.arg))
+        order = _tuple(map(name, rule.order))
+        distinct = _tuple(map(name, rule.carries)) if grouping.distinct else "None"
+        solution = f"({_tuple(keys)}, {_tuple(values)}, {order}, {distinct})"
+        self.out(f"solutions_{grouping.number}.append({solution})")
+
+
+def _passes_through(rule: RulePlan, pipeline: Pipeline) -> bool:
+    """Whether a new row is a candidate as it stands."""
+    return (
+        not rule.is_immediate
+        and not pipeline.steps
+        and pipeline.start is not None
+        and pipeline.start.args == rule.carries
+    )
+
+
+def _row_key(index: Index) -> str:
+    parts = [f"row[{p}]" for p in index.key]
+    return parts[0] if len(parts) == 1 else _tuple(parts)
+
+
+def _tuple(parts: Iterable[str]) -> str:
+    parts = tuple(parts)
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"

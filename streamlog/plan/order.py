@@ -1,0 +1,192 @@
+"""The order of the steps: what is bound decides what comes next, and through which index.
+
+Tests and equations come as soon as their variables are bound. Then comes the goal with the most
+bound columns; comparisons that bound its timestamp on one side or both turn into a range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import evolve
+
+from streamlog.analysis.builtins import FILTERS
+from streamlog.analysis.schema import Schema
+from streamlog.plan.steps import Exists, Extend, Filter, Index, Join, Step, Store
+from streamlog.syntax.ast import (
+    Atom,
+    BinOp,
+    Call,
+    Comparison,
+    Const,
+    Literal,
+    Not,
+    Term,
+    Type,
+    Var,
+)
+from streamlog.syntax.walk import variables
+
+# `V op e` bounds V: which side, and how far beside e.
+_BOUNDS = {"<": ("high", -1), "<=": ("high", 0), ">": ("low", 1), ">=": ("low", 0)}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def in_order(
+    literals: Iterable[Literal],
+    bound: frozenset[str],
+    schema: Schema,
+    not_itself: frozenset[int] = frozenset(),
+) -> tuple[Step, ...]:
+    """Steps that satisfy all the literals, when the variables in `bound` have values.
+
+    `not_itself` has the ids of goals that must not match the row the pipeline started from.
+    """
+    rest = list(literals)
+    known = set(bound)
+    steps: list[Step] = []
+    while rest:
+        if ready := _ready(rest, known):
+            literal, step = ready
+            rest.remove(literal)
+            steps.append(step)
+            known |= _binds(step)
+            continue
+        goals = [x for x in rest if isinstance(x, Atom) and x.pred not in FILTERS]
+        if not goals:
+            raise ValueError("a variable is bound nowhere")
+        goal = max(goals, key=lambda g: _worth(g, known, schema))
+        rest = [x for x in rest if x is not goal]
+        join, used = _join(goal, rest, known, schema)
+        rest = [x for x in rest if not any(x is u for u in used)]
+        steps.append(evolve(join, not_itself=id(goal) in not_itself))
+        known |= _names(goal)
+    return tuple(steps)
+
+
+def _names(literal: Literal | Term) -> set[str]:
+    return {v.name for v in variables(literal)}
+
+
+def _binds(step: Step) -> set[str]:
+    return {step.var.name} if isinstance(step, Extend) else set()
+
+
+def _ready(rest: list[Literal], known: set[str]) -> tuple[Literal, Step] | None:
+    for literal in rest:
+        match literal:
+            case Comparison():
+                unknown = _names(literal) - known
+                if not unknown:
+                    return literal, Filter(literal)
+                if literal.op == "=" and len(unknown) == 1:
+                    solved = _solve(literal, unknown.pop())
+                    if solved is not None:
+                        return literal, solved
+            case Atom(pred) if pred in FILTERS and _names(literal) <= known:
+                return literal, Filter(literal)
+            case _:
+                pass
+    return None
+
+
+def _solve(equation: Comparison, name: str) -> Extend | None:
+    """The equation as a value for its one unknown, by moving terms to the other side."""
+    left, right = equation.left, equation.right
+    if name not in _names(left):
+        left, right = right, left
+    if name in _names(right):
+        return None
+    while True:
+        match left:
+            case Var(found) if found == name:
+                return Extend(left, right)
+            case BinOp("+", one, other) if name in _names(one):
+                left, right = one, BinOp("-", right, other, span=left.span)
+            case BinOp("+", one, other):
+                left, right = other, BinOp("-", right, one, span=left.span)
+            case BinOp("-", one, other) if name in _names(one):
+                left, right = one, BinOp("+", right, other, span=left.span)
+            case BinOp("-", one, other):
+                left, right = other, BinOp("-", one, right, span=left.span)
+            case _:
+                return None
+
+
+def _worth(goal: Atom, known: set[str], schema: Schema) -> tuple[int, int, int]:
+    bound = [isinstance(a, Const) or (isinstance(a, Var) and a.name in known) for a in goal.args]
+    return (int(all(bound)), sum(bound), int(not schema.is_temporal(goal.pred)))
+
+
+def _join(
+    goal: Atom, rest: list[Literal], known: set[str], schema: Schema
+) -> tuple[Join, list[Literal]]:
+    """The goal through an index, and the comparisons that its range makes superfluous."""
+    key = tuple(
+        i
+        for i, arg in enumerate(goal.args)
+        if isinstance(arg, Const) or (isinstance(arg, Var) and arg.name in known)
+    )
+    time = goal.args[0] if goal.args else None
+    if not schema.is_temporal(goal.pred) or 0 in key or not isinstance(time, Var):
+        return Join(goal, Index(goal.pred, key, Store.ROWS)), []
+    bounds: dict[str, list[Term]] = {"low": [], "high": []}
+    used: list[Literal] = []
+    for literal in rest:
+        found = _bound(literal, time, known)
+        if found is not None:
+            bounds[found[0]].append(found[1])
+            used.append(literal)
+    if not used:
+        return Join(goal, Index(goal.pred, key, Store.ROWS)), []
+    low, high = _strongest(bounds["low"], "max"), _strongest(bounds["high"], "min")
+    return Join(goal, Index(goal.pred, key, Store.BY_TIME), low, high), used
+
+
+def _bound(literal: Literal, time: Var, known: set[str]) -> tuple[str, Term] | None:
+    """A comparison of the timestamp with something known, as a bound that belongs to it."""
+    if not isinstance(literal, Comparison) or literal.op not in _BOUNDS:
+        return None
+    op, term = literal.op, literal.right
+    if literal.left != time:
+        op, term = _MIRRORED[op], literal.left
+        if literal.right != time:
+            return None
+    if not _names(term) <= known:
+        return None
+    side, beside = _BOUNDS[op]
+    if beside == 0:
+        return side, term
+    one = Const(abs(beside), Type.INT, span=literal.span)
+    return side, BinOp("+" if beside > 0 else "-", term, one, span=literal.span)
+
+
+def _strongest(terms: list[Term], function: str) -> Term | None:
+    if len(terms) < 2:
+        return terms[0] if terms else None
+    return Call(function, tuple(terms), span=terms[0].span)
+
+
+def exists(
+    literals: Iterable[Literal], bound: frozenset[str], schema: Schema, wanted: bool
+) -> Exists:
+    """Whether a conjunction has a solution; its other variables are its own."""
+    literals = tuple(literals)
+    plain = [x for x in literals if not isinstance(x, Not)]
+    steps = list(in_order(plain, bound, schema))
+    inside = bound | {n for x in plain for n in _names(x)}
+    steps += (exists(x.body, inside, schema, wanted=False) for x in literals if isinstance(x, Not))
+    return Exists(tuple(_earliest(steps, bound)), wanted)
+
+
+def _earliest(steps: list[Step], bound: frozenset[str]) -> list[Step]:
+    """`exists at or before`: the earliest timestamp of each key is enough.
+
+    Join msg(T0, X) by time up to T - 1     Join msg(T0, X) earliest up to T - 1
+    """
+    match steps:
+        case [Join(atom, Index(pred, key, Store.BY_TIME), None, high) as join] if high:
+            free = [a for i, a in enumerate(atom.args) if i not in key]
+            if len(set(free)) == len(free) and all(isinstance(a, Var) for a in free):
+                return [evolve(join, index=Index(pred, key, Store.EARLIEST))]
+    return steps

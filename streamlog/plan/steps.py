@@ -1,0 +1,163 @@
+"""Pipelines: what executors execute.
+
+A rule becomes pipelines of steps. Each reads the rows so far and produces more bindings of the
+rule's variables, or fewer; the last step says what a solution is good for.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from attrs import frozen
+
+from streamlog.syntax.ast import Atom, Comparison, Rule, Term, Var
+
+
+class Store(enum.Enum):
+    """How an index keeps the rows of a key."""
+
+    ROWS = "rows"  # as they come
+    BY_TIME = "by time"  # in the order of their timestamps
+    EARLIEST = "earliest"  # the earliest timestamp alone
+
+
+@frozen
+class Index:
+    """Rows of a predicate by the values of some columns."""
+
+    pred: str
+    key: tuple[int, ...]
+    store: Store
+
+    @property
+    def name(self) -> str:
+        columns = "_".join(map(str, self.key)) or "all"
+        return f"{self.pred}_{self.store.name.lower()}_{columns}"
+
+
+@frozen
+class Join:
+    """Each stored row of a goal with the key's values, its timestamp from `low` to `high`.
+
+    With `not_itself` the row that the pipeline started from is passed over: combinations in
+    which it stands at an earlier goal too are found from there.
+    """
+
+    atom: Atom
+    index: Index
+    low: Term | None = None
+    high: Term | None = None
+    not_itself: bool = False
+
+
+@frozen
+class Filter:
+    """Goes on when the comparison, or the built-in test, holds."""
+
+    test: Comparison | Atom
+
+
+@frozen
+class Extend:
+    """Gives a variable the value of a term."""
+
+    var: Var
+    term: Term
+
+
+@frozen
+class Exists:
+    """Goes on when the inner steps have a solution (`wanted`), or when they have none."""
+
+    steps: tuple[Step, ...]
+    wanted: bool
+
+
+Step: TypeAlias = Join | Filter | Extend | Exists
+
+
+@frozen
+class Pipeline:
+    """From one new row of one goal to the values that `RulePlan.carries` names."""
+
+    start: Atom | None  # None: once, at the beginning; the rule has no positive goal
+    steps: tuple[Step, ...]
+
+
+@frozen
+class Awaits:
+    """A candidate at T can be decided when `pred` is complete up to T + `ahead` (None: all)."""
+
+    pred: str
+    ahead: int | None
+
+
+@frozen
+class RulePlan:
+    """One conjunction of a rule.
+
+    The pipelines find every solution of the positive goals exactly once, from the row that
+    arrives last. What they carry is decided by `checks` as soon as everything in `awaits` is
+    complete; without checks and aggregates that is at once.
+    """
+
+    number: int
+    rule: Rule
+    head: tuple[Term, ...]  # as in the rule, its timestamp a variable
+    pipelines: tuple[Pipeline, ...]
+    carries: tuple[Var, ...]  # the head's timestamp first, if it has one
+    checks: tuple[Step, ...]
+    awaits: tuple[Awaits, ...]
+    order: tuple[Var, ...]  # the timestamps of its goals, for `first` and `last`
+    group: int | None  # which grouping its solutions go to; None: they are rows of the head
+    once: bool  # no row of the head can be found twice
+
+    @property
+    def is_immediate(self) -> bool:
+        return not self.checks and self.group is None
+
+
+@frozen
+class Grouping:
+    """Solutions of one or more conjunctions, aggregated together.
+
+    All branches of one rule; for `min` and `max`, all rules of a predicate that agree on them.
+    A solution is counted once even if several branches find it, so each carries the values of
+    all its variables when there are several.
+    """
+
+    number: int
+    pred: str
+    aggregates: tuple[tuple[int, str], ...]  # head position and function
+    members: tuple[int, ...]
+    improving: bool  # a min or max within its own recursion: better values replace worse ones
+    distinct: bool
+
+
+@frozen
+class Component:
+    """Predicates that depend on each other, or one that does not depend on itself."""
+
+    preds: tuple[str, ...]
+    is_recursive: bool
+    is_ordered: bool  # it negates or aggregates within itself: by clock and stratum
+
+
+@frozen
+class Plan:
+    components: tuple[Component, ...]
+    rules: tuple[RulePlan, ...]
+    groupings: tuple[Grouping, ...]
+    indexes: tuple[Index, ...]
+    readers: Mapping[Index, tuple[Reader, ...]]
+    arity: Mapping[str, int]
+
+
+@frozen
+class Reader:
+    """A use of an index: rows older than (progress of `pred`) + `back` are no longer needed."""
+
+    pred: str
+    back: int | None

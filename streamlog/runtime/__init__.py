@@ -1,0 +1,1 @@
+"""Events to batches: what may be decided when."""
