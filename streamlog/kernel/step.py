@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import heapq
 import time
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -18,27 +18,17 @@ from streamlog.analysis.builtins import TICK
 from streamlog.kernel.aggregates import aggregate, row_of
 from streamlog.kernel.codegen import Generated, generate, identifier
 from streamlog.kernel.frontier import Frontiers
-from streamlog.kernel.terms import FUNCTIONS, EvaluationError
-from streamlog.plan.steps import Component, Grouping, Index, Plan, RulePlan, Store
+from streamlog.kernel.memory import Memory
+from streamlog.kernel.terms import EvaluationError
+from streamlog.plan.steps import Component, Grouping, Plan, RulePlan
 from streamlog.runtime.executor import BEGIN, END, LimitError, Limits, Row
-from streamlog.syntax.ast import Agg, Rule, Type
+from streamlog.syntax.ast import Rule, Type
 from streamlog.syntax.pretty import pretty
 
 if TYPE_CHECKING:
     from streamlog.compiler import Compilation
 
 _SOURCE = "<streamlog kernel>"
-
-
-def between(rows: Sequence[Row], low: int, high: int) -> Sequence[Row]:
-    return rows[bisect_left(rows, (low,)) : bisect_left(rows, (high + 1,))]
-
-
-def any_between(rows: Sequence[Row] | None, low: int, high: int) -> bool:
-    if rows is None:
-        return False
-    at = bisect_left(rows, (low,))
-    return at < len(rows) and rows[at][0] <= high  # type: ignore[operator]
 
 
 class Kernel:
@@ -69,37 +59,15 @@ class Kernel:
         self._groupings = {g.number: g for g in self.plan.groupings}
         self._functions = {g.number: _settled(g, closed) for g in self.plan.groupings}
         self._generated: Generated = generate(self.plan, closed.types)
-        self._globals = self._namespace()
+        self._memory = Memory(self.plan, self._temporal)
+        self._globals = self._memory.names
+        self._take = self._memory.take
         exec(compile(self._generated.text, _SOURCE, "exec"), self._globals)
-        self._best: dict[int, dict[tuple[Any, ...], Any]] = {
-            g.number: {} for g in self.plan.groupings if g.improving
-        }
         self._fresh: dict[str, list[Row]] = {g.pred: [] for g in self.plan.groupings if g.improving}
-        self._sizes: dict[Index, int] = {}
-        self._seen_sizes: dict[str, int] = {}
         self._deadline = 0.0
         self._derived = 0
         self._started = False
         self._tables = {name: list(rows) for name, rows in tables.items()}
-
-    def _namespace(self) -> dict[str, Any]:
-        names: dict[str, Any] = {
-            **FUNCTIONS,
-            "bisect_left": bisect_left,
-            "insort": insort,
-            "first": itemgetter(0),
-            "between": between,
-            "any_between": any_between,
-            "never": END,
-            "ever": BEGIN,
-        }
-        names |= {f"index_{i.name}": {} for i in self.plan.indexes}
-        names |= {f"pending_{r.number}": [] for r in self.plan.rules}
-        names |= {f"solutions_{g.number}": [] for g in self.plan.groupings}
-        for pred in self.plan.arity:
-            names[f"new_{identifier(pred)}"] = []
-            names[f"seen_{identifier(pred)}"] = set()
-        return names
 
     @property
     def source(self) -> str:
@@ -130,7 +98,7 @@ class Kernel:
                     self._run(component, answers)
         except (EvaluationError, ZeroDivisionError, OverflowError) as error:
             raise self._explained(error) from error
-        self._forget()
+        self._memory.forget(self._frontiers)
         return answers
 
     def _begin(self) -> None:
@@ -153,14 +121,8 @@ class Kernel:
         return self._tables.get(pred, ()) if starting else ()
 
     def _feed(self, pred: str, rows: Sequence[Row]) -> None:
+        self._memory.count(pred, len(rows))
         self._globals[f"on_{identifier(pred)}"](rows)
-
-    def _take(self, name: str) -> list[Any]:
-        """What has gathered under a name, which is empty afterwards."""
-        gathered: list[Any] = self._globals[name]
-        taken = gathered[:]
-        gathered.clear()
-        return taken
 
     # -------------------------------------------------------------- components
 
@@ -318,7 +280,7 @@ class Kernel:
         and because an instant's rows become answers when the instant is over: a better value can
         come from the same instant only.
         """
-        best = self._best[grouping.number]
+        best = self._memory.best[grouping.number]
         better = _BETTER[grouping.aggregates[0][1]]
         new = self._globals[f"new_{identifier(grouping.pred)}"]
         for key, (value,), _, _ in solutions:
@@ -336,11 +298,7 @@ class Kernel:
             new.remove(row)
             return
         self._fresh[pred].remove(row)
-        for index in self.plan.indexes:
-            if index.pred == pred:
-                stored = self._globals[f"index_{index.name}"]
-                key = tuple(row[p] for p in index.key)
-                stored[key[0] if len(key) == 1 else key].remove(row)
+        self._memory.remove(pred, row)
 
     # ------------------------------------------------------------------ limits
 
@@ -382,96 +340,15 @@ class Kernel:
 
     # ------------------------------------------------------------------- state
 
-    def _forget(self, exactly: bool = False) -> None:
-        """Drop what no future answer needs; unless `exactly`, only when that is worth it.
-
-        A store is gone through when it has doubled since the last time, so each row is touched
-        a bounded number of times.
-        """
-        for index in self.plan.indexes:
-            if index.pred not in self._temporal or index.store is Store.EARLIEST:
-                continue
-            horizon = self._frontiers.horizon(self.plan.readers[index])
-            stored: dict[Any, list[Row]] = self._globals[f"index_{index.name}"]
-            size = sum(map(len, stored.values())) if exactly else len(stored)
-            if horizon > BEGIN and (exactly or self._is_worth_it(index, stored, horizon)):
-                _drop(stored, horizon)
-                size = sum(map(len, stored.values()))
-                self._sizes[index] = size
-        for pred in self._temporal:
-            seen: set[Row] = self._globals[f"seen_{identifier(pred)}"]
-            if seen and (exactly or len(seen) > 2 * self._seen_sizes.get(pred, 500)):
-                done = self._frontiers.complete(pred)
-                if done > BEGIN:
-                    kept = {row for row in seen if row[0] >= done}  # type: ignore[operator]
-                    seen.clear()
-                    seen |= kept
-                    self._seen_sizes[pred] = max(500, len(seen))
-        for number, best in self._best.items():
-            done = self._frontiers.complete(self._groupings[number].pred)
-            for key in [k for k in best if k[0] < done]:
-                del best[key]
-
-    def _is_worth_it(self, index: Index, stored: dict[Any, list[Row]], horizon: int) -> bool:
-        size = sum(map(len, stored.values())) if len(stored) < 64 else len(stored) * 4
-        return size > 2 * self._sizes.get(index, 500)
-
     def holding(self) -> Mapping[str, list[Row]]:
-        self._forget(exactly=True)
-        result: dict[str, set[Row]] = {}
-        for index in self.plan.indexes:
-            if index.pred not in self._temporal:
-                continue
-            stored = self._globals[f"index_{index.name}"]
-            rows = result.setdefault(index.pred, set())
-            if index.store is Store.EARLIEST:
-                rows |= {(t, *(k if isinstance(k, tuple) else (k,))) for k, t in stored.items()}
-            else:
-                rows |= {row for group in stored.values() for row in group}
-        for rule in self.plan.rules:
-            for pred, row in _carried(rule, self._globals[f"pending_{rule.number}"]):
-                if pred in self._temporal:
-                    result.setdefault(pred, set()).add(row)
-        return {pred: sorted(rows) for pred, rows in sorted(result.items())}
+        return self._memory.holding(self._frontiers)
 
     def save(self) -> Mapping[str, list[Row]]:
-        self._forget(exactly=True)
-        saved: dict[str, list[Row]] = {}
-        for index in self.plan.indexes:
-            stored = self._globals[f"index_{index.name}"]
-            if index.store is Store.EARLIEST:
-                rows = [(t, *(k if isinstance(k, tuple) else (k,))) for k, t in stored.items()]
-            else:
-                rows = [row for group in stored.values() for row in group]
-            saved[f"index {index.name}"] = rows
-        for rule in self.plan.rules:
-            saved[f"pending {rule.number}"] = list(self._globals[f"pending_{rule.number}"])
-        for pred in sorted(self.plan.arity):
-            saved[f"seen {pred}"] = sorted(self._globals[f"seen_{identifier(pred)}"])
-        for number, best in self._best.items():
-            saved[f"best {number}"] = [(*key, value) for key, value in best.items()]
-        saved["started"] = [(int(self._started),)]
-        return saved
+        saved = self._memory.save(self._frontiers)
+        return {**saved, "started": [(int(self._started),)]}
 
     def load(self, saved: Mapping[str, list[Row]]) -> None:
-        for index in self.plan.indexes:
-            stored: dict[Any, Any] = self._globals[f"index_{index.name}"]
-            stored.clear()
-            for row in saved[f"index {index.name}"]:
-                if index.store is Store.EARLIEST:
-                    time_, *key = row
-                    stored[key[0] if len(key) == 1 else tuple(key)] = time_
-                    continue
-                values = tuple(row[p] for p in index.key)
-                stored.setdefault(values[0] if len(values) == 1 else values, []).append(row)
-        for rule in self.plan.rules:
-            self._globals[f"pending_{rule.number}"][:] = saved[f"pending {rule.number}"]
-        for pred in self.plan.arity:
-            seen = self._globals[f"seen_{identifier(pred)}"]
-            seen.clear()
-            seen.update(saved[f"seen {pred}"])
-        for number in self._best:
-            self._best[number] = {row[:-1]: row[-1] for row in saved[f"best {number}"]}
+        self._memory.load(saved)
         self._started = bool(saved["started"][0][0])
 
 
@@ -479,15 +356,6 @@ _BETTER: dict[str, Callable[[Any, Any], bool]] = {
     "min": lambda new, old: new < old,
     "max": lambda new, old: new > old,
 }
-
-
-def _drop(stored: dict[Any, list[Row]], horizon: int) -> None:
-    for key in list(stored):
-        rows = [row for row in stored[key] if row[0] >= horizon]  # type: ignore[operator]
-        if not rows:
-            del stored[key]
-        elif len(rows) < len(stored[key]):
-            stored[key][:] = rows
 
 
 def _settled(grouping: Grouping, closed: Compilation) -> tuple[str, ...]:
@@ -500,18 +368,6 @@ def _settled(grouping: Grouping, closed: Compilation) -> tuple[str, ...]:
         else func
         for position, func in grouping.aggregates
     )
-
-
-def _carried(rule: RulePlan, pending: Iterable[Row]) -> Iterator[tuple[str, Row]]:
-    """The rows of goals that a conjunction's candidates hold, as far as they can be told."""
-    names = [v.name for v in rule.carries]
-    for pipeline in rule.pipelines:
-        goal = pipeline.start
-        if goal is None or not all(getattr(a, "name", None) in names for a in goal.args):
-            continue
-        positions = [names.index(a.name) for a in goal.args if not isinstance(a, Agg)]  # type: ignore[union-attr]
-        for row in pending:
-            yield goal.pred, tuple(row[p] for p in positions)
 
 
 def _place(rule: Rule) -> str:
