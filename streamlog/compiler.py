@@ -208,8 +208,14 @@ def _close(so_far: Compilation) -> Compilation:
 
 def _plan(so_far: Compilation) -> Compilation:
     closed = the(so_far.closed)
-    plan = lower(the(closed.schema), closed.times, the(closed.graph), the(closed.strata))
-    return evolve(so_far, plan=plan)
+    made = lower(
+        the(closed.schema),
+        closed.times,
+        the(closed.graph),
+        the(closed.strata),
+        the(closed.contract),
+    )
+    return evolve(so_far, plan=made)
 
 
 # The order matters: desugaring needs all statements together, types and safety need names that

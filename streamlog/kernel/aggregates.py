@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from math import fsum
 from typing import Any
 
 from streamlog.kernel.terms import EvaluationError, whole
@@ -13,12 +14,17 @@ Solution = tuple[tuple[Any, ...], tuple[Any, ...], tuple[int, ...], Any]
 
 
 def _sum(values: list[Any], orders: list[tuple[int, ...]]) -> Any:
-    total = sum(values)
+    total = _total(values)
     return whole(total) if isinstance(total, int) else total
 
 
 def _average(values: list[Any], orders: list[tuple[int, ...]]) -> Any:
-    return sum(values) / len(values)
+    return _total(values) / len(values)
+
+
+def _total(values: list[Any]) -> Any:
+    """Of floats the exact sum, rounded once: `sum` would depend on the order of arrival."""
+    return fsum(values) if isinstance(values[0], float) else sum(values)
 
 
 def _average_duration(values: list[Any], orders: list[tuple[int, ...]]) -> Any:

@@ -8,15 +8,19 @@ conjunction n, `new_p` the rows of p that nobody has seen yet, `seen_p` those th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
+from streamlog.analysis.builtins import WHOLE
 from streamlog.analysis.types import TypeTable
 from streamlog.kernel.terms import name, python, test
+from streamlog.plan.lower import reads
 from streamlog.plan.steps import (
     Exists,
     Extend,
     Filter,
+    Fold,
     Grouping,
     Index,
     Join,
@@ -26,8 +30,18 @@ from streamlog.plan.steps import (
     Step,
     Store,
 )
-from streamlog.syntax.ast import Agg, Atom, Const, Rule, Term, Type, Var
+from streamlog.rewrite.close import FROM_CORE
+from streamlog.syntax.ast import Agg, Atom, BinOp, Call, Const, Neg, Rule, Term, Type, Var
 from streamlog.syntax.pretty import pretty
+from streamlog.syntax.walk import walk
+
+# State that is changed in place and never replaced, and what the code calls.
+_GLOBALS = re.compile(
+    r"\b(?:index_\w+|pending_\d+|solutions_\d+|new_\w+|seen_\w+|sums_\w+|any_between|between"
+    r"|bisect_left|insort|never|ever|whole|prefix|fsum)\b"
+)
+
+_STEPPED = ("floor", "ceil", "abs")
 
 
 class Generated:
@@ -57,6 +71,16 @@ class Generated:
         yield
         self._rule = None
 
+    @contextmanager
+    def function(self, name: str, parameters: str = "") -> Iterator[None]:
+        """A function whose globals are its parameters' defaults: locals are faster."""
+        at = len(self.lines)
+        with self.block(""):
+            yield
+        used = sorted({n for line in self.lines[at:] for n in _GLOBALS.findall(line)})
+        defaults = [f"{n}={n}" for n in used]
+        self.lines[at] = f"def {name}({', '.join(filter(None, [parameters, *defaults]))}):"
+
     @property
     def text(self) -> str:
         return "\n".join(self.lines) + "\n"
@@ -84,7 +108,7 @@ class _Generator:
                 self._on(pred)
         for rule in self.plan.rules:
             if rule.pipelines and rule.pipelines[0].start is None:
-                with self.out.block(f"def start_{rule.number}():"), self.out.part_of(rule.rule):
+                with self.out.function(f"start_{rule.number}"), self.out.part_of(rule.rule):
                     self._pipeline(rule, rule.pipelines[0], None)
             if not rule.is_immediate:
                 self._check(rule)
@@ -112,7 +136,7 @@ class _Generator:
     ) -> None:
         whole = [(r, p) for r, p in starts if _passes_through(r, p)]
         others = [(r, p) for r, p in starts if not _passes_through(r, p)]
-        with self.out.block(f"def {title}(rows):"):
+        with self.out.function(title, "rows"):
             if indexes or others:
                 with self.out.block("for row in rows:"):
                     for index in indexes:
@@ -138,6 +162,8 @@ class _Generator:
         if index.store is Store.BY_TIME:
             with self.out.block("elif row[0] < stored[-1][0]:"):
                 self.out("insort(stored, row, key=first)")
+                for column in sorted({c for i, c in self.plan.folds if i == index}):
+                    self.out(f"sums_{index.name}_{column}.pop({key}, None)")
         with self.out.block("else:"):
             self.out("stored.append(row)")
 
@@ -174,12 +200,14 @@ class _Generator:
                     go_on()
             case Extend(var, term):
                 value = python(term)
-                if not isinstance(term, Var | Const) and self._is_whole(rule, var):
+                if _computes(term) and self._is_whole(rule, var):
                     value = f"whole({value})"
                 self.out(f"{name(var)} = {value}")
                 go_on()
             case Join():
                 self._join(step, go_on)
+            case Fold():
+                self._fold(step, go_on)
             case Exists():
                 with self.out.block(f"if {self._exists(step)}:"):
                     go_on()
@@ -203,6 +231,35 @@ class _Generator:
             else:
                 self._bind(join.atom, row, known, (), then)
         self.depth -= 1
+
+    def _fold(self, fold: Fold, then: Callable[[], None]) -> None:
+        join, column = fold.join, fold.column
+        self.out(f"stored = index_{join.index.name}.get({self._key(join)}, ())")
+        low = f"bisect_left(stored, ({python(join.low)},))" if join.low is not None else "0"
+        high = "len(stored)"
+        if join.high is not None:
+            high = f"bisect_left(stored, ({python(join.high)} + 1,))"
+        self.out(f"low, high = {low}, {high}")
+        with self.out.block("if low < high:"):
+            type_ = self.types.column(join.atom.pred, column) if column is not None else None
+            if column is not None and fold.func in ("sum", "avg") and type_ in WHOLE:
+                table = f"sums_{join.index.name}_{column}"
+                self.out(f"sums = prefix({table}, {self._key(join)}, stored, {column})")
+                total = "sums[high] - sums[low]"
+            else:
+                total = f"fsum(r[{column}] for r in stored[low:high])"
+            match fold.func:
+                case "count":
+                    value = "high - low"
+                case "sum":
+                    value = f"whole({total})" if type_ in WHOLE else total
+                case "avg":
+                    sign = "//" if type_ is Type.DURATION else "/"
+                    value = f"({total}) {sign} (high - low)"
+                case function:
+                    value = f"{function}(r[{column}] for r in stored[low:high])"
+            self.out(f"{name(fold.var)} = {value}")
+            then()
 
     def _slice(self, join: Join, rows: str) -> str:
         low = f"bisect_left({rows}, ({python(join.low)},))" if join.low is not None else ""
@@ -282,45 +339,45 @@ class _Generator:
     def _general(self, step: Exists) -> str:
         """`any(True for row1 in … for v_X in (row1[1],) if …)`."""
         clauses: list[str] = []
-        for inner in step.steps:
+        for number, inner in enumerate(step.steps):
             match inner:
                 case Join():
                     self.depth += 1
-                    clauses += self._clauses(inner, f"row{self.depth}")
+                    needed = {v.name for s in step.steps[number + 1 :] for v in reads(s)}
+                    clauses += self._clauses(inner, f"row{self.depth}", needed)
                 case Filter(literal):
                     clauses.append(f"if {test(literal)}")
                 case Extend(var, term):
                     clauses.append(f"for {name(var)} in ({python(term)},)")
                 case Exists():
                     clauses.append(f"if {self._exists(inner)}")
-        joins = sum(isinstance(s, Join) for s in step.steps)
-        self.depth -= joins
-        if not joins or not clauses[0].startswith("for"):
+        self.depth -= sum(isinstance(s, Join) for s in step.steps)
+        if not clauses or not clauses[0].startswith("for"):
             clauses.insert(0, "for _ in (0,)")
         return f"any(True {' '.join(clauses)})"
 
-    def _clauses(self, join: Join, row: str) -> Iterator[str]:
+    def _clauses(self, join: Join, row: str, needed: set[str]) -> Iterator[str]:
         rows = f"index_{join.index.name}.get({self._key(join)}, ())"
         if join.index.store is Store.BY_TIME:
             low = "ever" if join.low is None else python(join.low)
             high = "never" if join.high is None else python(join.high)
             rows = f"between({rows}, {low}, {high})"
-        elif join.index.store is Store.EARLIEST:
-            raise ValueError("an earliest timestamp has no rows")
         yield f"for {row} in {rows}"
-        bound: set[str] = set()
+        place: dict[str, int] = {}
         for position, arg in enumerate(join.atom.args):
             if position in join.index.key:
                 continue
-            if isinstance(arg, Var) and arg.name not in bound:
-                bound.add(arg.name)
-                yield f"for {name(arg)} in ({row}[{position}],)"
-            else:
-                value = name(arg) if isinstance(arg, Var) else self._constant(join.atom, position)
-                yield f"if {row}[{position}] == {value}"
+            if isinstance(arg, Const):
+                yield f"if {row}[{position}] == {self._constant(join.atom, position)}"
+            elif isinstance(arg, Var) and arg.name in place:
+                yield f"if {row}[{position}] == {row}[{place[arg.name]}]"
+            elif isinstance(arg, Var):
+                place[arg.name] = position
+                if arg.name in needed:
+                    yield f"for {name(arg)} in ({row}[{position}],)"
 
     def _check(self, rule: RulePlan) -> None:
-        with self.out.block(f"def check_{rule.number}(rows):"), self.out.part_of(rule.rule):
+        with self.out.function(f"check_{rule.number}", "rows"), self.out.part_of(rule.rule):
             self.out(f"# {pretty(rule.rule).splitlines()[0]}")
             with self.out.block("for row in rows:"):
                 self.out(f"{_tuple(map(name, rule.carries))} = row")
@@ -352,7 +409,7 @@ class _Generator:
         type_ = self.types.column(rule.rule.head.pred, position)
         if type_ is Type.FLOAT:
             return f"float({value})"
-        if not isinstance(term, Var | Const) and type_ not in (Type.STRING, Type.BOOL):
+        if _computes(term) and type_ not in (Type.STRING, Type.BOOL):
             return f"whole({value})"
         return value
 
@@ -366,8 +423,10 @@ class _Generator:
                 values.append("1")
             else:
                 values.append(python(term.arg))
-        order = _tuple(map(name, rule.order))
-        distinct = _tuple(map(name, rule.carries)) if grouping.distinct else "None"
+        ordered = any(func in ("first", "last") for _, func in grouping.aggregates)
+        order = _tuple(map(name, rule.order)) if ordered else "()"
+        own = [v for v in rule.carries if not v.name.startswith(FROM_CORE)]
+        distinct = _tuple(map(name, own)) if grouping.distinct else "None"
         solution = f"({_tuple(keys)}, {_tuple(values)}, {order}, {distinct})"
         self.out(f"solutions_{grouping.number}.append({solution})")
 
@@ -379,6 +438,14 @@ def _passes_through(rule: RulePlan, pipeline: Pipeline) -> bool:
         and not pipeline.steps
         and pipeline.start is not None
         and pipeline.start.args == rule.carries
+    )
+
+
+def _computes(term: Term) -> bool:
+    """Whether a term may leave the range of the values it is made of."""
+    return any(
+        isinstance(t, BinOp | Neg) or (isinstance(t, Call) and t.name in _STEPPED)
+        for t in walk(term)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import fsum
 from operator import itemgetter
 from typing import Any
 
@@ -29,6 +30,16 @@ def any_between(rows: Sequence[Row] | None, low: int, high: int) -> bool:
     return at < len(rows) and rows[at] < (high + 1,)
 
 
+def prefix(sums: dict[Any, list[Any]], key: Any, rows: Sequence[Row], column: int) -> list[Any]:
+    """The sums of a column over the first 0, 1, 2, … of a key's rows, brought up to date."""
+    found = sums.get(key)
+    if found is None:
+        found = sums[key] = [0]
+    for at in range(len(found) - 1, len(rows)):
+        found.append(found[-1] + rows[at][column])
+    return found
+
+
 class Memory:
     """The globals of the generated code (`codegen` says what they are), and their upkeep."""
 
@@ -41,10 +52,13 @@ class Memory:
             "first": itemgetter(0),
             "between": between,
             "any_between": any_between,
+            "prefix": prefix,
+            "fsum": fsum,
             "never": END,
             "ever": BEGIN,
         }
         self.names |= {f"index_{i.name}": {} for i in plan.indexes}
+        self.names |= {f"sums_{i.name}_{column}": {} for i, column in plan.folds}
         self.names |= {f"pending_{r.number}": [] for r in plan.rules}
         self.names |= {f"solutions_{g.number}": [] for g in plan.groupings}
         for pred in plan.arity:
@@ -83,7 +97,10 @@ class Memory:
     def remove(self, pred: str, row: Row) -> None:
         for index in self.plan.indexes:
             if index.pred == pred:
-                self.index(index)[_key(index, row)].remove(row)
+                stored, key = self.index(index), _key(index, row)
+                stored[key].remove(row)
+                if not stored[key]:
+                    del stored[key]
 
     # -------------------------------------------------------------- forgetting
 
@@ -109,6 +126,8 @@ class Memory:
             if index.pred == pred and index.store is not Store.EARLIEST:
                 horizon = frontiers.horizon(self.plan.readers[index])
                 left = max(left, _drop(self.index(index), horizon))
+                for _, column in (f for f in self.plan.folds if f[0] == index):
+                    self.names[f"sums_{index.name}_{column}"].clear()
         seen = self.seen(pred)
         if seen:
             # A row can be found again only while its predicate is not complete there.

@@ -164,22 +164,25 @@ class Kernel:
 
     def _decide(self, pred: str) -> None:
         """The candidates of a predicate that the progress makes decidable."""
-        groups: dict[int, int] = {}
-        for rule in self._rules_of[pred]:
-            if rule.group is not None:
-                limit = self._frontiers.limit(rule)
-                groups[rule.group] = min(groups.get(rule.group, END), limit)
-        for rule in self._rules_of[pred]:
-            if rule.is_immediate:
-                continue
-            limit = self._frontiers.limit(rule) if rule.group is None else groups[rule.group]
-            rows = self._decidable(rule, limit)
-            if rows:
+        rules = self._rules_of[pred]
+        limits = self._limits(rules)
+        for rule in rules:
+            if not rule.is_immediate and (rows := self._decidable(rule, limits[rule.number])):
                 self._globals[f"check_{rule.number}"](rows)
-        for number in groups:
+        for number in {r.group: None for r in rules if r.group is not None}:
             solutions = self._take(f"solutions_{number}")
             if solutions:
                 self._aggregate(self._groupings[number], solutions)
+
+    def _limits(self, rules: list[RulePlan]) -> dict[int, int]:
+        """By conjunction, the time before which its candidates can be decided; those that
+        aggregate together are decided together."""
+        limits = {r.number: self._frontiers.limit(r) for r in rules}
+        groups: dict[int, int] = {}
+        for rule in rules:
+            if rule.group is not None:
+                groups[rule.group] = min(groups.get(rule.group, END), limits[rule.number])
+        return {r.number: limits[r.number] if r.group is None else groups[r.group] for r in rules}
 
     def _decidable(self, rule: RulePlan, limit: int) -> list[Row]:
         pending: list[Row] = self._globals[f"pending_{rule.number}"]
@@ -211,7 +214,7 @@ class Kernel:
     def _run_in_order(self, component: Component, answers: dict[str, list[Row]]) -> None:
         """Candidates by (clock, stratum): all that an earlier pair decides is known by then."""
         rules = [r for p in component.preds for r in self._rules_of[p]]
-        limits = {r.number: self._frontiers.limit(r) for r in rules}
+        limits = self._limits(rules)
         queue: list[tuple[int, int]] = []
         waiting: dict[tuple[int, int], dict[int, list[Row]]] = {}
         kept: list[tuple[int, Row]] = []
@@ -224,15 +227,15 @@ class Kernel:
             for rule in rules:
                 if rule.is_immediate:
                     continue
-                for row in self._take(f"pending_{rule.number}"):
-                    if self._at(rule, row) >= limits[rule.number]:
-                        kept.append((rule.number, row))
+                for at, rows in self._by_time(rule).items():
+                    if at >= limits[rule.number]:
+                        kept += ((rule.number, row) for row in rows)
                         continue
-                    key = self._instant(rule, row)
+                    key = self._instant(rule, at)
                     if key not in waiting:
                         waiting[key] = {}
                         heapq.heappush(queue, key)
-                    waiting[key].setdefault(rule.number, []).append(row)
+                    waiting[key].setdefault(rule.number, []).extend(rows)
             if self._is_over(current, queue):
                 self._finish(answers)
                 current = None
@@ -249,12 +252,21 @@ class Kernel:
     def _is_over(self, current: tuple[int, int] | None, queue: list[tuple[int, int]]) -> bool:
         return current is not None and (not queue or queue[0] != current)
 
-    def _at(self, rule: RulePlan, row: Row) -> int:
-        return int(row[0]) if rule.rule.head.pred in self._temporal else BEGIN
+    def _by_time(self, rule: RulePlan) -> dict[int, list[Row]]:
+        """A conjunction's new candidates by the head's timestamp."""
+        rows = self._take(f"pending_{rule.number}")
+        if rule.rule.head.pred not in self._temporal:
+            return {BEGIN: rows} if rows else {}
+        result: dict[Any, list[Row]] = {}
+        for row in rows:
+            if (same := result.get(row[0])) is not None:
+                same.append(row)
+            else:
+                result[row[0]] = [row]
+        return result
 
-    def _instant(self, rule: RulePlan, row: Row) -> tuple[int, int]:
+    def _instant(self, rule: RulePlan, at: int) -> tuple[int, int]:
         pred = rule.rule.head.pred
-        at = self._at(rule, row)
         return at + self._potential.get(pred, 0), self._stratum.get(pred, 0)
 
     def _settle(self, candidates: dict[int, list[Row]]) -> None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import evolve, frozen
 
 from streamlog.analysis.builtins import FILTERS, TICK
+from streamlog.analysis.contract import Contract
 from streamlog.analysis.dependency import Graph, Mark
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.strata import Strata
 from streamlog.analysis.time.reach import BranchTime, Goal
-from streamlog.plan.order import exists, in_order
+from streamlog.plan.order import exists, in_order, range_join
 from streamlog.plan.steps import (
     Awaits,
     Component,
     Exists,
     Extend,
+    Fold,
     Grouping,
     Index,
     Join,
@@ -25,7 +28,9 @@ from streamlog.plan.steps import (
     Reader,
     RulePlan,
     Step,
+    Store,
 )
+from streamlog.rewrite.close import FROM_CORE
 from streamlog.syntax.ast import (
     Agg,
     Atom,
@@ -40,11 +45,24 @@ from streamlog.syntax.ast import (
 )
 from streamlog.syntax.walk import variables
 
+Delays = dict[str, dict[str, int | None]]  # by predicate and stream, as in the contract
+FOLDED = "folded"
 HEAD_TIME = "head_time"  # a variable of ours: the language's start with a capital or `_`
 
 
-def lower(schema: Schema, times: Iterable[BranchTime], graph: Graph, strata: Strata) -> Plan:
+def lower(
+    schema: Schema,
+    times: Iterable[BranchTime],
+    graph: Graph,
+    strata: Strata,
+    promised: Contract,
+) -> Plan:
     """The plan of a program without open predicates."""
+    delays: Delays = {
+        p.predicate.name: {d.stream: d.by for d in p.delays} for p in promised.predicates
+    }
+    delays |= {stream: {stream: 0} for stream in schema.streams}
+    delays[TICK] = dict.fromkeys(schema.streams, 0)
     time_of = {(id(t.rule), id(t.body)): t for t in times}
     groups = _groupings(schema, strata)
     rules: list[RulePlan] = []
@@ -55,14 +73,17 @@ def lower(schema: Schema, times: Iterable[BranchTime], graph: Graph, strata: Str
             if time is not None and not time.can_fire:
                 continue
             group = groups.get(rule.span)
-            rules.append(_Lowering(len(rules), rule, body, time, schema, group).plan())
+            rules.append(
+                _Lowering(len(rules), rule, body, time, schema, graph, delays, group).plan()
+            )
     members: dict[int, list[int]] = {}
     for plan in rules:
         if plan.group is not None:
             members.setdefault(plan.group, []).append(plan.number)
     groupings = tuple(
-        evolve(g, members=tuple(members.get(g.number, ())))
+        evolve(g, members=tuple(members[g.number]))
         for g in {g.number: g for g in groups.values()}.values()
+        if g.number in members
     )
     sole = _sole_rules(rules, groupings)
     rules = [evolve(p, once=p.once and p.number in sole) for p in rules]
@@ -71,6 +92,12 @@ def lower(schema: Schema, times: Iterable[BranchTime], graph: Graph, strata: Str
         tuple(_components(schema, graph, strata)),
         tuple(rules),
         groupings,
+        tuple(
+            (step.join.index, step.column)
+            for plan in rules
+            for step in plan.checks
+            if isinstance(step, Fold) and step.column is not None
+        ),
         tuple(sorted(readers, key=lambda i: i.name)),
         {i: tuple(dict.fromkeys(r)) for i, r in readers.items()},
         {**{n: p.arity for n, p in schema.predicates.items()}, TICK: 1},
@@ -94,11 +121,20 @@ def _groupings(schema: Schema, strata: Strata) -> Mapping[object, Grouping]:
             if not shape:
                 continue
             if grouping is None or not shared:
-                several = not shared and len(branches(rule.body)) > 1
-                grouping = Grouping(count, name, shape, (), name in improving, several)
+                distinct = not shared and _may_repeat(rule)
+                grouping = Grouping(count, name, shape, (), name in improving, distinct)
                 count += 1
             result[rule.span] = grouping
     return result
+
+
+def _may_repeat(rule: Rule) -> bool:
+    """Whether the conjunctions of a rule may find one solution several times."""
+    return len(branches(rule.body)) > 1 or any(_is_from_core(v) for v in variables(rule.body))
+
+
+def _is_from_core(var: Var) -> bool:
+    return var.name.startswith(FROM_CORE)
 
 
 def _sole_rules(rules: list[RulePlan], groupings: tuple[Grouping, ...]) -> set[int]:
@@ -137,8 +173,12 @@ class _Lowering:
         body: Body,
         time: BranchTime | None,
         schema: Schema,
+        graph: Graph,
+        delays: Delays,
         group: Grouping | None,
     ) -> None:
+        self.delays = delays
+        self.component_of = graph.component_of
         self.number, self.rule, self.schema, self.group = number, rule, schema, group
         self.body, self.time = body, time
         self.goal_of = {id(g.atom): g for g in time.goals} if time else {}
@@ -152,13 +192,21 @@ class _Lowering:
 
     def plan(self) -> RulePlan:
         parts = self._parts()
+        awaits = tuple(dict.fromkeys(self._awaits(parts)))
+        window = self._window(parts)
+        if window is not None:
+            parts, self.group = window[0], None
         bound = frozenset(v.name for x in (*parts.goals, *parts.tests) for v in variables(x))
         checks: list[Step] = [exists(x, bound, self.schema, wanted=True) for x in parts.lookups]
         checks += (exists(n.body, bound, self.schema, wanted=False) for n in parts.negations)
+        if window is not None:
+            checks.append(window[1])
         order = tuple(
             a.args[0]
             for a in parts.goals
-            if self.schema.is_temporal(a.pred) and isinstance(a.args[0], Var)
+            if self.schema.is_temporal(a.pred)
+            and isinstance(a.args[0], Var)
+            and not _is_from_core(a.args[0])
         )
         carries = self._carries(checks, bound, order)
         return RulePlan(
@@ -168,11 +216,52 @@ class _Lowering:
             tuple(self._pipelines(parts)),
             carries,
             tuple(checks),
-            tuple(dict.fromkeys(self._awaits(parts))),
+            awaits,
             order,
             self.group.number if self.group else None,
             self._is_injective(parts),
         )
+
+    def _window(self, parts: _Parts) -> tuple[_Parts, Fold] | None:
+        """An aggregate over one goal in a window of time around the others, as a fold.
+
+        The others must make one solution for each group, and nothing but the window may speak
+        about the goal's own variables.
+        """
+        rules = self.schema.rules_of[self.rule.head.pred]
+        aggregates = [a for a in self.head if isinstance(a, Agg)]
+        if self.group is None or len(rules) > 1 or len(branches(self.rule.body)) > 1:
+            return None
+        if len(aggregates) > 1 or self.group.improving or self.group.distinct:
+            return None
+        (agg,) = aggregates
+        groups = {a.name for a in self.head if isinstance(a, Var)}
+        for goal in parts.goals:
+            others = tuple(g for g in parts.goals if g is not goal)
+            bound = {v.name for g in others for v in variables(g)}
+            own = {v.name for v in variables(goal)} - bound
+            inside = [t for t in parts.tests if any(v.name in own for v in variables(t))]
+            rest = [t for t in parts.tests if not any(t is i for i in inside)]
+            readers = (*rest, *parts.negations, *(a for a in self.head if a is not agg))
+            if (
+                agg.func not in ("sum", "count", "avg", "min", "max")
+                or id(goal) not in self.goal_of
+                or not any(id(g) in self.goal_of for g in others)
+                or not bound <= groups
+                or any(v.name in own for r in readers for v in variables(r))
+            ):
+                continue
+            join, used = range_join(goal, inside, bound, self.schema)
+            columns = {a: i for i, a in enumerate(goal.args) if isinstance(a, Var)}
+            column = columns.get(agg.arg) if isinstance(agg.arg, Var) else None
+            is_range = join.index.store is Store.BY_TIME and len(used) == len(inside)
+            if not is_range or (agg.func != "count" and not column):
+                continue
+            value = Var(FOLDED, span=agg.span)
+            self.head = tuple(value if a is agg else a for a in self.head)
+            fold = Fold(value, agg.func, join, None if agg.func == "count" else column)
+            return _Parts(others, tuple(rest), parts.negations, parts.lookups), fold
+        return None
 
     def _parts(self) -> _Parts:
         goals = [a for a in self.body if isinstance(a, Atom) and a.pred not in FILTERS]
@@ -185,7 +274,7 @@ class _Lowering:
         negations = tuple(x for x in self.body if isinstance(x, Not))
         lookups: list[Body] = []
         for goal in tuple(goals):
-            conditions = self._lookup(goal, goals, tests, negations)
+            conditions = self._lookup(goal, goals, tests, (*negations, *itertools.chain(*lookups)))
             if conditions is not None:
                 goals.remove(goal)
                 tests = [t for t in tests if not any(t is c for c in conditions)]
@@ -193,39 +282,48 @@ class _Lowering:
         return _Parts(tuple(goals), tuple(tests), negations, tuple(lookups))
 
     def _lookup(
-        self, goal: Atom, goals: list[Atom], tests: list[Literal], negations: tuple[Not, ...]
+        self, goal: Atom, goals: list[Atom], tests: list[Literal], readers: tuple[Literal, ...]
     ) -> list[Literal] | None:
         """The conditions of a goal of which only the existence matters, if it is one.
 
         repeated(T, X) <- msg(T, X), msg(T0, X), T > T0: of the earlier messages one is enough.
-        Only for goals strictly before the head, which are complete when the head is decided.
+        Only for goals strictly before the head and outside its recursion: they are complete
+        when the head is decided.
         """
-        found = self.goal_of.get(id(goal))
-        if self.group or found is None or found.ahead is None or found.ahead >= 0:
+        if self.component_of[goal.pred] == self.component_of[self.rule.head.pred]:
             return None
-        others = [g for g in goals if g is not goal and id(g) in self.goal_of]
-        if not any(self._is_at_head(self.goal_of[id(g)]) for g in others):
+        found = self.goal_of.get(id(goal))
+        if self.group or found is None or not self._is_known_by(found, goals):
             return None
         names = {v.name for v in variables(goal)}
-        elsewhere = {
-            v.name
-            for x in (*self.head, *(g for g in goals if g is not goal), *negations)
-            for v in variables(x)
-        }
-        own = names - elsewhere
+        bound = {v.name for g in goals if g is not goal for v in variables(g)}
+        own = names - bound
         conditions = [t for t in tests if any(v.name in own for v in variables(t))]
-        reach = {v.name for c in conditions for v in variables(c)} - own
-        assigned = {
-            t.left.name
-            for t in tests
-            if isinstance(t, Comparison) and t.op == "=" and isinstance(t.left, Var)
-        }
-        if not own or any(isinstance(c, Comparison) and c.op == "=" for c in conditions):
+        rest = (*self.head, *readers, *(t for t in tests if t not in conditions))
+        if not own or own & {v.name for x in rest for v in variables(x)}:
             return None
-        return conditions if reach <= elsewhere | assigned else None
+        if any(isinstance(c, Comparison) and c.op == "=" for c in conditions):
+            return None
+        reach = {v.name for c in conditions for v in variables(c)}
+        return conditions if reach <= own | bound else None
 
-    def _is_at_head(self, goal: Goal) -> bool:
-        return goal.ahead == 0 == goal.back
+    def _is_known_by(self, goal: Goal, goals: list[Atom]) -> bool:
+        """Whether another goal's row tells by its arrival that all of this goal's are there.
+
+        A row of a stream at T is passed on when everything before T has come. So it is enough
+        that this goal depends on that stream alone, strictly before T, the head's timestamp.
+        """
+        if goal.ahead is None:
+            return False
+        for other in goals:
+            at = self.goal_of.get(id(other))
+            if other is goal.atom or at is None or not at.ahead == 0 == at.back:
+                continue
+            if self.delays[goal.atom.pred].keys() == {other.pred}:
+                delay = self.delays[goal.atom.pred][other.pred]
+                if delay is not None and delay + goal.ahead < 0:
+                    return True
+        return False
 
     def _pipelines(self, parts: _Parts) -> Iterator[Pipeline]:
         starts = [g for g in parts.goals if self.schema.is_temporal(g.pred)]
@@ -245,11 +343,13 @@ class _Lowering:
     ) -> tuple[Var, ...]:
         """What must be known of a solution to decide it and to make its row."""
         needed = list(self._of(self.head))
-        needed += (v for step in checks for v in _reads(step))
+        needed += (v for step in checks for v in reads(step))
         if self.group is not None:
-            needed += order
+            if any(func in ("first", "last") for _, func in self.group.aggregates):
+                needed += order
             if self.group.distinct:
-                needed += (v for x in self.body if not isinstance(x, Not) for v in variables(x))
+                own = (v for x in self.body if not isinstance(x, Not) for v in variables(x))
+                needed += (v for v in own if not _is_from_core(v))
         found = {v.name: v for v in needed if v.name in bound}
         first = self.head[0] if self.time is not None else None
         rest = [v for n, v in found.items() if not (isinstance(first, Var) and n == first.name)]
@@ -275,7 +375,8 @@ class _Lowering:
         return {v.name for g in parts.goals for v in variables(g)} <= shown
 
 
-def _reads(step: Step) -> Iterator[Var]:
+def reads(step: Step) -> Iterator[Var]:
+    """The variables that a step speaks about."""
     match step:
         case Join(atom, _, low, high):
             yield from variables(atom)
@@ -287,7 +388,9 @@ def _reads(step: Step) -> Iterator[Var]:
             yield from variables(term)
         case Exists(steps):
             for inner in steps:
-                yield from _reads(inner)
+                yield from reads(inner)
+        case Fold(_, _, join):
+            yield from reads(join)
         case _:
             yield from variables(step.test)
 
@@ -299,6 +402,8 @@ def _joins(steps: Iterable[Step]) -> Iterator[Join]:
                 yield step
             case Exists(inner):
                 yield from _joins(inner)
+            case Fold(_, _, join):
+                yield join
             case _:
                 pass
 

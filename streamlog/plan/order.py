@@ -57,7 +57,7 @@ def in_order(
             raise ValueError("a variable is bound nowhere")
         goal = max(goals, key=lambda g: _worth(g, known, schema))
         rest = [x for x in rest if x is not goal]
-        join, used = _join(goal, rest, known, schema)
+        join, used = range_join(goal, rest, known, schema)
         rest = [x for x in rest if not any(x is u for u in used)]
         steps.append(evolve(join, not_itself=id(goal) in not_itself))
         known |= _names(goal)
@@ -118,7 +118,7 @@ def _worth(goal: Atom, known: set[str], schema: Schema) -> tuple[int, int, int]:
     return (int(all(bound)), sum(bound), int(not schema.is_temporal(goal.pred)))
 
 
-def _join(
+def range_join(
     goal: Atom, rest: list[Literal], known: set[str], schema: Schema
 ) -> tuple[Join, list[Literal]]:
     """The goal through an index, and the comparisons that its range makes superfluous."""

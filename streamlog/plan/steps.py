@@ -75,7 +75,20 @@ class Exists:
     wanted: bool
 
 
-Step: TypeAlias = Join | Filter | Extend | Exists
+@frozen
+class Fold:
+    """Gives a variable the aggregate over a column of the rows a join finds, if there are any.
+
+    A window: `week(T, S, sum(A)) <- asked(T, S), sale(T0, S, A), T0 <= T, T0 > T - 1week`.
+    """
+
+    var: Var
+    func: str
+    join: Join
+    column: int | None  # None for a count
+
+
+Step: TypeAlias = Fold | Join | Filter | Extend | Exists
 
 
 @frozen
@@ -150,6 +163,7 @@ class Plan:
     components: tuple[Component, ...]
     rules: tuple[RulePlan, ...]
     groupings: tuple[Grouping, ...]
+    folds: tuple[tuple[Index, int], ...]  # columns of indexes that are summed up
     indexes: tuple[Index, ...]
     readers: Mapping[Index, tuple[Reader, ...]]
     arity: Mapping[str, int]

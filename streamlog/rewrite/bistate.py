@@ -29,6 +29,7 @@ from streamlog.analysis.versions import (
     VersionedNot,
 )
 from streamlog.diagnostics import Span
+from streamlog.rewrite.desugar import printable
 from streamlog.syntax.ast import (
     Atom,
     BinOp,
@@ -107,7 +108,7 @@ class _Builder:
             if p.kind is Kind.TABLE and p.declaration
         ]
         facts = [f for f in self.schema.facts if not self.schema.is_temporal(f.atom.pred)]
-        statements: tuple[Statement, ...] = (*statics, *tables, *facts, *rules)
+        statements: tuple[Statement, ...] = (*statics, *tables, *facts, *map(printable, rules))
         return Bistate(
             Module(statements, span=self.span), self._strata(rules), frozenset(self.timed)
         )
@@ -169,7 +170,7 @@ class _Builder:
                     result += self._goal(case, atom, version, time)
                 case VersionedNot(bodies):
                     for inner in bodies:
-                        goals = _without_idle(self._literals(case, inner, time))
+                        goals = _without_idle(dict.fromkeys(self._literals(case, inner, time)))
                         if goals:
                             result.append(Not(goals, span=goals[0].span))
                 case Comparison():
@@ -188,11 +189,10 @@ class _Builder:
             return
         yield Atom(name, tuple(data), span=atom.span)
         if version is Version.NEW and case.needs_time_of(atom) and clock != time:
-            head = self.strata.potential.get(case.time.rule.head.pred, 0)
-            shift = head - self.strata.potential.get(atom.pred, 0)
-            value = _plus(Var(HEAD, span=clock.span), shift, self._clock(case), clock.span)
-            if isinstance(case.time.rule.head.args[0], Var):
-                value = _plus(time, shift, self._clock(case), clock.span)
+            shift = -self.strata.potential.get(atom.pred, 0)
+            if isinstance(case.time.rule.head.args[0], Var):  # `time` is the head's, else it is now
+                shift += self.strata.potential.get(case.time.rule.head.pred, 0)
+            value = _plus(time, shift, self._clock(case), clock.span)
             yield Comparison("=", clock, value, span=clock.span)
 
     def _name(self, pred: str, version: Version) -> str:
@@ -267,8 +267,9 @@ def _signed(rule: Rule) -> Iterator[tuple[Atom, int]]:
             yield atom, int(isinstance(literal, Not) or (recursive and not is_self))
 
 
-def _without_idle(body: Body) -> Body:
+def _without_idle(literals: Iterable[Literal]) -> Body:
     """A negated body without equations for local variables that nothing else in it reads."""
+    body = tuple(literals)
     uses = [v.name for v in variables(body)]
     return tuple(
         literal

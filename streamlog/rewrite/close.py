@@ -13,12 +13,14 @@ from itertools import count
 
 from attrs import evolve
 
+from streamlog.analysis.builtins import GOALS
 from streamlog.rewrite.desugar import desugar
 from streamlog.rewrite.open_predicates import OpenRule
 from streamlog.syntax.ast import (
     Atom,
     Body,
     Choice,
+    Column,
     Comparison,
     Literal,
     Module,
@@ -27,10 +29,13 @@ from streamlog.syntax.ast import (
     Query,
     Rule,
     Statement,
+    Stream,
+    Table,
     Term,
+    Test,
     Var,
 )
-from streamlog.syntax.walk import map_body_terms
+from streamlog.syntax.walk import map_body_terms, walk, map_terms
 
 
 def close(module: Module, open_rules: Iterable[OpenRule]) -> Module:
@@ -46,7 +51,7 @@ def close(module: Module, open_rules: Iterable[OpenRule]) -> Module:
         match statement:
             case Rule(head, body) if head.pred not in by_name:
                 statements.append(evolve(statement, body=closer.body(body)))
-            case Rule() | Query():
+            case Rule() | Query() | Test():
                 pass
             case Output(preds):
                 kept = tuple(p for p in preds if p.name not in by_name)
@@ -58,14 +63,31 @@ def close(module: Module, open_rules: Iterable[OpenRule]) -> Module:
         if isinstance(open_rule.core, Rule):
             core = open_rule.core
             statements.append(evolve(core, body=closer.body(core.body)))
+    statements += _inputs_left_behind(module, statements)
     closed, _ = desugar(evolve(module, statements=tuple(statements)))
     return closed
+
+
+def _inputs_left_behind(module: Module, kept: list[Statement]) -> Iterator[Stream]:
+    """The undeclared inputs that only open predicates read: they still arrive, and tick."""
+    known = {s.name for s in kept if isinstance(s, Stream | Table)}
+    known |= {a.pred for a in walk(kept) if isinstance(a, Atom)} | GOALS.keys()
+    known |= {s.head.pred for s in module.statements if isinstance(s, Rule)}
+    for atom in walk(s for s in module.statements if isinstance(s, Rule | Query)):
+        if isinstance(atom, Atom) and atom.args and atom.pred not in known:
+            known.add(atom.pred)
+            columns = (Column(f"c{i}", span=atom.span) for i in range(atom.arity))
+            yield Stream(atom.pred, tuple(columns), (), span=atom.span)
+
+
+# Variables that a caller does not know of: they tell no two solutions apart.
+FROM_CORE = "_#c"
 
 
 class _Closer:
     def __init__(self, open_rules: Mapping[str, list[OpenRule]]) -> None:
         self.open_rules = open_rules
-        self.fresh = (f"_#c{n}" for n in count(1))
+        self.fresh = (f"{FROM_CORE}{n}" for n in count(1))
 
     def body(self, body: Body) -> Body:
         return tuple(x for literal in body for x in self._literal(literal))
@@ -90,12 +112,12 @@ class _Closer:
         core = open_rule.core if isinstance(open_rule.core, Atom) else open_rule.core.head
         body: Body = (core, *open_rule.residual)
         bindings: dict[str, Term] = {}
-        equations: list[Literal] = []
+        others: list[tuple[Term, Term]] = []
         for parameter, argument in zip(open_rule.rule.head.args, call.args, strict=True):
             if isinstance(parameter, Var) and parameter.name not in bindings:
                 bindings[parameter.name] = argument
             else:
-                equations.append(Comparison("=", argument, parameter, span=call.span))
+                others.append((argument, parameter))
 
         def renamed(term: Term) -> Term:
             if not isinstance(term, Var):
@@ -104,4 +126,8 @@ class _Closer:
                 bindings[term.name] = Var(next(self.fresh), span=term.span)
             return bindings[term.name]
 
-        return map_body_terms((*self.body(body), *equations), renamed)
+        equations = (
+            Comparison("=", argument, map_terms(parameter, renamed), span=call.span)
+            for argument, parameter in others
+        )
+        return (*map_body_terms(self.body(body), renamed), *equations)

@@ -37,6 +37,7 @@ from streamlog.syntax.ast import (
     Term,
     Var,
 )
+from streamlog.syntax.walk import map_terms, variables, walk
 
 MOST_BRANCHES = 64
 
@@ -65,6 +66,27 @@ def desugar(module: Module) -> tuple[Module, tuple[Diagnostic, ...]]:
     if statements == list(module.statements):
         return module, ()
     return evolve(module, statements=tuple(statements)), tuple(diagnostics)
+
+
+def printable(statement: Statement) -> Statement:
+    """The statement with a proper name for each variable that stands for an expression.
+
+    p(T) <- q(T), r(_#1), _#1 = T + 5s.
+        p(T) <- q(T), r(V1), V1 = T + 5s.
+    """
+    used = {v.name for v in variables(statement)}
+    made = {
+        v.name: v
+        for c in walk(statement)
+        if isinstance(c, Comparison)
+        for v in variables(c)
+        if v.is_anonymous
+    }
+    names = (name for n in count(1) if (name := f"V{n}") not in used)
+    proper = {v: evolve(v, name=next(names)) for v in made.values()}
+    if not proper:
+        return statement
+    return map_terms(statement, lambda t: proper.get(t, t) if isinstance(t, Var) else t)
 
 
 def _statement(statement: Statement) -> Statement:

@@ -22,7 +22,17 @@ from streamlog.analysis.safety import Safety, bound_variables
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.time.constraints import matrices
 from streamlog.analysis.time.reach import BranchTime
-from streamlog.syntax.ast import Atom, Body, Comparison, Literal, Rule, Var, branches
+from streamlog.syntax.ast import (
+    Atom,
+    Body,
+    Call,
+    Comparison,
+    Literal,
+    Rule,
+    Term,
+    Var,
+    branches,
+)
 from streamlog.syntax.walk import variables
 
 
@@ -35,19 +45,24 @@ class OpenRule:
 
 def open_rules(schema: Schema, safety: Safety, times: Iterable[BranchTime]) -> tuple[OpenRule, ...]:
     time_of = {(id(t.rule), id(t.body)): t for t in times}
-    result = []
+    bodies: dict[str, list[tuple[Rule, Body]]] = {}
     for rule in schema.rules:
-        if not safety.is_open(rule.head.pred):
-            continue
-        bodies = branches(rule.body)
-        for number, body in enumerate(bodies):
-            name = f"{rule.head.pred}_core" + (f"_{number + 1}" if len(bodies) > 1 else "")
+        if safety.is_open(rule.head.pred):
+            bodies.setdefault(rule.head.pred, []).extend((rule, b) for b in branches(rule.body))
+    result = []
+    for pred, mine in bodies.items():
+        for number, (rule, body) in enumerate(mine, start=1):
+            name = f"{pred}_core" + (f"_{number}" if len(mine) > 1 else "")
+            while name in schema.predicates:
+                name += "_"
             time = time_of.get((id(rule), id(body)))
-            result.append(_split(rule, body, name, safety, time))
+            result.append(_split(rule, body, name, schema, safety, time))
     return tuple(result)
 
 
-def _split(rule: Rule, body: Body, name: str, safety: Safety, time: BranchTime | None) -> OpenRule:
+def _split(
+    rule: Rule, body: Body, name: str, schema: Schema, safety: Safety, time: BranchTime | None
+) -> OpenRule:
     bound = bound_variables(body, frozenset(), safety.open)
     residual = [c for c in body if isinstance(c, Comparison) and not _names(c) <= bound]
     kept = [c for c in body if c not in residual]
@@ -57,19 +72,49 @@ def _split(rule: Rule, body: Body, name: str, safety: Safety, time: BranchTime |
     goals = [a for a in kept if isinstance(a, Atom)]
     if len(kept) == 1 and goals:
         return OpenRule(rule, goals[0], tuple(residual))
-    columns = [v for v in _first_uses(goals) if v.name in read & bound]
+    computed = [c for c in kept if isinstance(c, Comparison)]
+    columns: list[Term] = [v for v in _first_uses((*goals, *computed)) if v.name in read & bound]
     if time is not None:
-        columns.sort(key=lambda v: not _is_latest(v, columns, time))
+        stamps = [a.args[0] for a in goals if schema.is_temporal(a.pred)]
+        stamp = _stamp(rule, time, stamps, columns, bound)
+        if isinstance(stamp, Call):
+            latest = Var(_fresh("Latest", rule), span=stamp.span)
+            made = Comparison("=", latest, stamp, span=stamp.span)
+            kept.append(made)
+            residual.append(made)  # so that a call knows how far its core may lie
+            stamp = latest
+        columns = [stamp, *(c for c in columns if c != stamp)]
     head = Atom(name, tuple(columns), span=rule.head.span)
     return OpenRule(rule, Rule(head, tuple(kept), span=rule.span), tuple(residual))
+
+
+def _stamp(
+    rule: Rule, time: BranchTime, stamps: list[Term], columns: list[Term], bound: frozenset[str]
+) -> Term:
+    """The timestamp of a core: the head's own when it is bound, else the latest of its goals'."""
+    head = rule.head.args[0]
+    if isinstance(head, Var) and head.name in bound:
+        return head
+    read = list(dict.fromkeys([s for s in stamps if s in columns] or stamps))
+    latest = next((s for s in read if isinstance(s, Var) and _is_latest(s, read, time)), None)
+    if latest is not None or len(read) == 1:
+        return latest or read[0]
+    return Call("max", tuple(read), span=head.span)
+
+
+def _fresh(name: str, rule: Rule) -> str:
+    used = {v.name for v in variables(rule)}
+    while name in used:
+        name += "_"
+    return name
 
 
 def _names(comparison: Comparison) -> frozenset[str]:
     return frozenset(v.name for v in variables(comparison))
 
 
-def _first_uses(goals: Iterable[Atom]) -> list[Var]:
-    return list({v.name: v for g in goals for v in reversed(list(variables(g)))}.values())
+def _first_uses(literals: Iterable[Atom | Comparison]) -> list[Var]:
+    return list({v.name: v for g in literals for v in reversed(list(variables(g)))}.values())
 
 
 def _without_implied(
@@ -89,12 +134,11 @@ def _without_implied(
     return result
 
 
-def _is_latest(var: Var, columns: Iterable[Var], time: BranchTime) -> bool:
-    """Whether the core can carry this variable as its timestamp."""
-    clocks = {g.clock for g in time.goals}
-    return var.name in clocks and all(
+def _is_latest(var: Var, stamps: Iterable[Term], time: BranchTime) -> bool:
+    """Whether no other timestamp is ever later."""
+    return all(
         (most := m.most(other.name, var.name)) is not None and most <= 0
         for m in time.matrices
-        for other in columns
-        if other.name in clocks
+        for other in stamps
+        if isinstance(other, Var)
     )

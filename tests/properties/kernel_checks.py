@@ -1,0 +1,104 @@
+"""The kernel against the oracle, for one program with data."""
+
+from __future__ import annotations
+
+from random import Random
+
+from oracle.executor import NaiveExecutor
+from oracle.naive import model
+from oracle.programs import Case, executor_steps
+
+from streamlog.compiler import Compilation, compile_source
+from streamlog.diagnostics import Source
+from streamlog.kernel import Kernel
+from streamlog.runtime.executor import END, Row
+from streamlog.syntax.ast import Const
+
+Answers = dict[str, set[Row]]
+
+
+def compiled(case: Case) -> Compilation:
+    program = compile_source(Source("case.slog", case.text))
+    assert program.ok, program.diagnostics
+    return program
+
+
+def expected(program: Compilation, case: Case) -> Answers:
+    facts = {**case.tables, **case.facts}
+    full = model(program, facts)
+    return {name: set(full.get(name, ())) for name in closed_derived(program)}
+
+
+def closed_derived(program: Compilation) -> list[str]:
+    assert program.schema and program.safety
+    return [n for n in program.schema.rules_of if not program.safety.is_open(n)]
+
+
+def tables(program: Compilation, case: Case) -> dict[str, list[Row]]:
+    """The rows of the tables, those that stand in the program too."""
+    assert program.schema
+    result = {name: list(rows) for name, rows in case.tables.items()}
+    for name, facts in program.schema.facts_of.items():
+        rows = [tuple(a.value for a in f.atom.args if isinstance(a, Const)) for f in facts]
+        result[name] = list(dict.fromkeys([*result.get(name, ()), *rows]))
+    return result
+
+
+def at_once(program: Compilation, case: Case) -> Answers:
+    """Everything in one step."""
+    kernel = Kernel(program, tables(program, case))
+    found = kernel.step(
+        {name: sorted(rows, key=lambda r: r[0]) for name, rows in case.facts.items()},
+        dict.fromkeys(case.facts, END),
+    )
+    return collected(program, [found])
+
+
+def in_steps(
+    program: Compilation, case: Case, rng: Random, restart: bool, certain: bool
+) -> Answers:
+    """Cut into steps; perhaps saved and loaded between two of them; perhaps checked at each step
+    against what the contract says must be certain by then."""
+    kernel = Kernel(program, tables(program, case))
+    naive = NaiveExecutor(program, case.tables) if certain else None
+    steps = executor_steps(rng, case.facts)
+    stop = rng.randrange(len(steps)) if restart else -1
+    outputs = []
+    released: Answers = {}
+    promised: Answers = {}
+    for number, (arrived, progress) in enumerate(steps):
+        if number == stop:
+            saved = kernel.save()
+            kernel = Kernel(program, tables(program, case))
+            kernel.load(saved)
+        found = kernel.step(arrived, progress)
+        outputs.append(found)
+        for name, rows in found.items():
+            known = released.setdefault(name, set())
+            assert len(set(rows)) == len(rows) and not known & set(rows), f"{name} twice: {rows}"
+            known |= set(rows)
+        if naive is not None:
+            for name, rows in naive.step(arrived, progress).items():
+                promised.setdefault(name, set()).update(rows)
+            for name in closed_derived(program):
+                missing = promised.get(name, set()) - released.get(name, set())
+                assert not missing, f"{name} held back at step {number}: {sorted(missing)}"
+    return collected(program, outputs)
+
+
+def collected(program: Compilation, outputs: list) -> Answers:
+    result: Answers = {name: set() for name in closed_derived(program)}
+    for found in outputs:
+        for name, rows in found.items():
+            if name in result:
+                result[name] |= set(rows)
+    return result
+
+
+def check(case: Case, rng: Random, cuts: int = 3) -> None:
+    program = compiled(case)
+    answers = expected(program, case)
+    assert at_once(program, case) == answers, "at once"
+    for number in range(cuts):
+        found = in_steps(program, case, rng, restart=number == 0, certain=number == 1)
+        assert found == answers, f"cut {number}"
