@@ -211,8 +211,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("workloads", nargs="*", default=list(WORKLOADS), metavar="WORKLOAD")
     parser.add_argument("--events", type=int, default=1_000_000)
     options = parser.parse_args(arguments)
-    print(f"{'workload':14}{'events':>10}{'answers':>10}{'by hand':>11}{'kernel':>11}{'ratio':>8}", end="")
-    print(f"{'held':>10}")
+    titles = f"{'workload':14}{'events':>10}{'answers':>10}{'by hand':>11}{'kernel':>11}"
+    print(f"{titles}{'ratio':>8}{'held':>10}")
     for name in options.workloads:
         print(measure(WORKLOADS[name], options.events), flush=True)
 

@@ -1,12 +1,17 @@
-"""Every code the compiler can give, with its page: `streamlog explain SL0401`.
+"""Every code the compiler can give, and its page: `streamlog explain SL0401`.
 
-`docs/diagnostics.md` is generated from this table, and tests compile each `bad` program (it must
-give the code) and each `good` one (it must not).
+Severities and titles stand here; the pages, each with a program that gives the code and one that
+does not, are files in `pages/`, read when someone asks for them. `docs/diagnostics.md` is
+generated from both, and a test compiles every program.
 """
 
 from __future__ import annotations
 
 import enum
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
 
 from attrs import frozen
 
@@ -73,6 +78,41 @@ _TABLE = (
     ("SL0601", "error", "a test that cannot be run"),
 )
 
-CODES: dict[str, Code] = {
-    code: Code(code, Severity(severity), title, "", "", "") for code, severity, title in _TABLE
-}
+SEVERITIES = {code: Severity(severity) for code, severity, _ in _TABLE}
+_TITLES = {code: title for code, _, title in _TABLE}
+_PAGES = Path(__file__).parent / "pages"
+_PAGE = re.compile(
+    r"# (?P<heading>[^\n]+)\n\n"
+    r"(?P<explanation>.+\n)\n"
+    r"Gives this code:\n\n```\n(?P<bad>.+\n)```\n\n"
+    r"Does not:\n\n```\n(?P<good>.+\n)```\n",
+    re.DOTALL,
+)
+
+
+class _Codes(Mapping[str, Code]):
+    """All codes in order; a page is read at the first look."""
+
+    def __getitem__(self, code: str) -> Code:
+        return _read(code)
+
+    def __contains__(self, code: object) -> bool:
+        return code in SEVERITIES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(SEVERITIES)
+
+    def __len__(self) -> int:
+        return len(SEVERITIES)
+
+
+@cache
+def _read(code: str) -> Code:
+    severity, title = SEVERITIES[code], _TITLES[code]
+    page = _PAGE.fullmatch((_PAGES / f"{code}.md").read_text(encoding="utf-8"))
+    if page is None or page["heading"] != f"{code}: {title}":
+        raise ValueError(f"the page of {code} is not in order")
+    return Code(code, severity, title, page["explanation"], page["bad"], page["good"])
+
+
+CODES = _Codes()

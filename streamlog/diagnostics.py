@@ -9,7 +9,7 @@ from functools import cached_property
 
 from attrs import field, frozen
 
-from streamlog.codes import CODES, Severity
+from streamlog.codes import SEVERITIES, Severity
 
 
 @frozen(slots=False)
@@ -73,7 +73,7 @@ class Diagnostic:
 
     @severity.default
     def _severity_of_code(self) -> Severity:
-        return CODES[self.code].severity
+        return SEVERITIES[self.code]
 
     def __attrs_post_init__(self) -> None:
         if not self.labels:
@@ -113,5 +113,6 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """The known word that `word` is most likely a slip for."""
-    matches = get_close_matches(word, sorted(known), n=1, cutoff=0.75)
-    return matches[0] if matches and matches[0] != word else None
+    words = sorted(w for w in known if w != word)
+    swapped = [w for w in words if sorted(w) == sorted(word)]
+    return next(iter(swapped or get_close_matches(word, words, n=1, cutoff=0.76)), None)

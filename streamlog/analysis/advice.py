@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streamlog.analysis.builtins import GOALS
+from streamlog.analysis.builtins import TICK
 from streamlog.analysis.contract import Contract, Keeps
 from streamlog.analysis.schema import Kind, Schema
 from streamlog.analysis.strata import Strata
@@ -22,6 +22,7 @@ from streamlog.syntax.ast import (
     ExpectNone,
     Rule,
     Term,
+    Type,
     Var,
     branches,
 )
@@ -43,10 +44,11 @@ def _endless(schema: Schema, strata: Strata) -> Iterator[Diagnostic]:
         knot = strata.knot.get(rule.head.pred, frozenset())
         for body in branches(rule.body):
             for arg in _growing(rule, body, knot):
+                again = " at the same timestamp" if schema.is_temporal(rule.head.pred) else ""
                 yield finding(
                     "SL0501",
                     f"`{rule.head.pred}` may never end: each round can make a new "
-                    f"`{pretty(arg)}` at the same timestamp",
+                    f"`{pretty(arg)}`{again}",
                     arg.span,
                     "computed from the recursion itself",
                     help=f"keep the best only, `min<{pretty(arg)}>`, or bound it by a constant",
@@ -85,17 +87,18 @@ def _growing(rule: Rule, body: Body, knot: frozenset[str]) -> Iterator[Term]:
 def _kept_for_ever(promised: Contract) -> Iterator[Diagnostic]:
     for entry in promised.predicates:
         rule = entry.kept.because
-        if entry.kept.what is not Keeps.EVERYTHING or rule is None:
+        goal = entry.kept.goal
+        if entry.kept.what is not Keeps.EVERYTHING or rule is None or goal is None:
             continue
         name = entry.predicate.name
-        goal = next(a for a in atoms(rule.body) if a.pred == name)
+        far = "1h" if entry.clock is Type.TIME else "100"
         yield finding(
             "SL0502",
             f"every fact of `{name}` is kept for ever",
             goal.span,
             f"the rule for `{rule.head.pred}` may look back at any of them",
-            help=f"bound how far it looks back: `{pretty(goal.args[0])} >= "
-            f"{pretty(rule.head.args[0])} - …`",
+            help=f"bound how far it looks back: add `{pretty(goal.args[0])} >= "
+            f"{pretty(rule.head.args[0])} - {far}` with the history you need",
         )
 
 
@@ -104,7 +107,11 @@ def _unread(schema: Schema, promised: Contract) -> Iterator[Diagnostic]:
     if not schema.rules or not (schema.outputs or schema.queries):
         return
     read = {a.pred for r in schema.rules for a in atoms(r.body)} | set(promised.outputs)
-    read |= {a.pred for q in schema.queries for a in atoms(q.body)} | GOALS.keys()
+    read |= {a.pred for q in schema.queries for a in atoms(q.body)}
+    if TICK in read:
+        read |= set(schema.streams)
+    if TICK in read:  # it asks every stream
+        read |= set(schema.streams)
     for test in schema.tests:
         for step in test.steps:
             match step:
@@ -116,9 +123,12 @@ def _unread(schema: Schema, promised: Contract) -> Iterator[Diagnostic]:
                     pass
     for name, predicate in schema.predicates.items():
         if name not in read and (predicate.kind is Kind.DERIVED or predicate.declaration):
+            derived = predicate.kind is Kind.DERIVED
             yield finding(
                 "SL0504",
                 f"nobody reads `{name}`",
                 predicate.span,
-                help=f"declare `output {name}.`, use it in a rule, or drop it",
+                help=f"declare `output {name}.`, use it in a rule, or drop it"
+                if derived
+                else "use it in a rule, or drop the declaration",
             )

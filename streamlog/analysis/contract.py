@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from streamlog.analysis.builtins import TICK
 from streamlog.analysis.dependency import Edge, Graph
@@ -14,15 +14,15 @@ from streamlog.analysis.schema import Kind, Predicate, Schema
 from streamlog.analysis.sequential import Class, RuleClass
 from streamlog.analysis.versions import Case, Version
 from streamlog.syntax.ast import Atom, Rule, Type, Var
-from streamlog.syntax.walk import variables
+from streamlog.syntax.walk import atoms, variables
 
 
 @frozen
 class Delay:
-    """An answer at T is complete when the stream has passed T + `by`."""
+    """An answer at T is complete when the stream has passed T + `by`; None: has ended."""
 
     stream: str
-    by: int
+    by: int | None
     because: Rule | None = field(eq=False, repr=False)
 
 
@@ -34,7 +34,7 @@ class Released(enum.Enum):
 class Keeps(enum.Enum):
     NOTHING = "nothing"  # nothing beyond the instant at hand
     SPAN = "span"  # as far back as `span` says
-    PER_KEY = "per key"  # one row per value of some columns, for ever
+    PER_KEY = "per key"  # one row per value of some columns, for ever, and what `span` says
     EVERYTHING = "everything"  # for ever, with timestamps
     STATIC = "static"  # a table: not a matter of time
 
@@ -45,6 +45,7 @@ class Kept:
     span: int = 0
     columns: tuple[str, ...] = ()
     because: Rule | None = field(default=None, eq=False, repr=False)
+    goal: Atom | None = field(default=None, eq=False, repr=False)  # of that rule
 
     @property
     def is_unbounded(self) -> bool:
@@ -60,10 +61,6 @@ class PredicateContract:
     released: Released | None
     kept: Kept
     clock: Type | None  # int, time, or not known
-
-    @property
-    def slowest(self) -> Delay | None:
-        return max(self.delays, key=lambda d: d.by, default=None)
 
 
 @frozen
@@ -119,14 +116,15 @@ def answers(schema: Schema, safety: Safety) -> tuple[str, ...]:
     """
     if schema.outputs:
         return tuple(dict.fromkeys(o.name for o in schema.outputs))
-    asked = {a.pred for q in schema.queries for a in q.body if isinstance(a, Atom)}
+    asked = {a.pred for q in schema.queries for a in atoms(q.body)}
     derived = [n for n, p in schema.predicates.items() if p.kind is Kind.DERIVED]
     return tuple(n for n in derived if (not asked or n in asked) and not safety.is_open(n))
 
 
 # ------------------------------------------------------------------------------- delay
 
-_Reach = dict[str, tuple[int | None, Rule | None]]  # stream: how far, because of which rule
+_Far = tuple[int | None, Rule | None]  # how far, because of which rule
+_Reach = dict[str, _Far]  # by stream
 
 
 def _delays(
@@ -134,8 +132,9 @@ def _delays(
 ) -> tuple[dict[str, tuple[Delay, ...]], dict[str, dict[str, int | None]]]:
     """Longest paths to each stream, and the longest among those with a marked edge.
 
-    Cycles never add to a path, so as many rounds as a component has predicates are enough. An
-    unbounded edge makes the path unbounded (None); such programs run over stored data only.
+    A path goes at most twice through a predicate, before and after its mark, so as many rounds
+    are enough; what grows after them does so on a cycle that looks ahead. That, like an edge
+    without bound, makes the path unbounded (None): such programs run over stored data only.
     """
     longest: dict[str, _Reach] = {}
     marked: dict[str, _Reach] = {}
@@ -145,37 +144,46 @@ def _delays(
             longest[node] = {node: (0, None)} if is_stream else {}
             marked[node] = {}
         edges = [e for n in sorted(nodes) for e in graph.out[n]]
-        for _ in range(len(nodes) + 1):
+        enough = 2 * len(nodes) + 1
+        for number in range(2 * enough):
+            endless = number >= enough
             changed = False
             for edge in edges:
-                for stream, (by, _) in tuple(longest[edge.goal].items()):
-                    far = None if by is None or edge.ahead is None else by + edge.ahead
-                    changed |= _further(longest[edge.head], stream, far, edge.rule)
+                for stream, reached in tuple(longest[edge.goal].items()):
+                    further = _through(edge, *reached)
+                    changed |= _extend(longest[edge.head], stream, further, endless)
                     if edge.mark:
-                        changed |= _further(marked[edge.head], stream, far, edge.rule)
-                for stream, (by, _) in tuple(marked[edge.goal].items()):
-                    far = None if by is None or edge.ahead is None else by + edge.ahead
-                    changed |= _further(marked[edge.head], stream, far, edge.rule)
+                        changed |= _extend(marked[edge.head], stream, further, endless)
+                for stream, reached in tuple(marked[edge.goal].items()):
+                    further = _through(edge, *reached)
+                    changed |= _extend(marked[edge.head], stream, further, endless)
             if not changed:
                 break
+        else:  # a cycle adds to the path each time: only the end of the data stops it
+            for reach in (r for n in nodes for r in (longest[n], marked[n])):
+                reach.update({stream: (None, rule) for stream, (_, rule) in reach.items()})
     delays = {
-        name: tuple(
-            Delay(stream, by, rule)
-            for stream, (by, rule) in sorted(reach.items())
-            if by is not None
-        )
+        name: tuple(Delay(stream, by, rule) for stream, (by, rule) in sorted(reach.items()))
         for name, reach in longest.items()
         if name != TICK
     }
     return delays, {n: {s: by for s, (by, _) in reach.items()} for n, reach in marked.items()}
 
 
-def _further(reach: _Reach, stream: str, by: int | None, because: Rule | None) -> bool:
+def _through(edge: Edge, by: int | None, because: Rule | None) -> _Far:
+    """How far the head of an edge reaches when its goal reaches `by`, and the rule that waits."""
+    if because is None or edge.ahead is None or edge.ahead > 0:
+        because = edge.rule
+    return None if by is None or edge.ahead is None else by + edge.ahead, because
+
+
+def _extend(reach: _Reach, stream: str, far: _Far, endless: bool) -> bool:
+    by, because = far
     if stream in reach:
         old = reach[stream][0]
         if old is None or (by is not None and by <= old):
             return False
-    reach[stream] = (by, because)
+    reach[stream] = (None if endless else by, because)
     return True
 
 
@@ -194,16 +202,18 @@ def _lags(
     for edge in graph.edges:
         callers.setdefault(edge.goal, []).append(edge)
     for nodes in reversed(graph.components):
-        for name in sorted(nodes, key=safety.is_open):
-            lag: int | None = max((d.by for d in delays.get(name, ())), default=0)
-            if safety.is_open(name):
-                for edge in callers.get(name, ()):
-                    ask = lags.get(edge.head, 0)
-                    if ask is None or edge.back is None or lag is None:
-                        lag = None
-                    else:
-                        lag = max(lag, ask - edge.back)
-            lags[name] = lag
+        for name in nodes:
+            waits = [d.by for d in delays.get(name, ())]
+            lags[name] = (
+                None if None in waits else max((w for w in waits if w is not None), default=0)
+            )
+        tests = [n for n in sorted(nodes) if safety.is_open(n)]
+        for number in range(2 * len(tests)):  # what still grows after a path through all never ends
+            for edge in (e for name in tests for e in callers.get(name, ())):
+                old, ask = lags[edge.goal], lags[edge.head]
+                new = None if ask is None or edge.back is None else ask - edge.back
+                if old is not None and (new is None or new > old):
+                    lags[edge.goal] = new if number < len(tests) else None
     return lags
 
 
@@ -245,14 +255,16 @@ def _need(
     case: Case, atom: Atom, version: Version, back: int | None, lag: int | None, schema: Schema
 ) -> Kept:
     rule = case.time.rule
-    if back is not None and lag is not None:
+    if lag is None:  # asked for at any earlier time
+        return Kept(Keeps.EVERYTHING, because=rule)
+    if back is not None:
         span = lag - back
-        return Kept(Keeps.SPAN, span, because=rule) if span > 0 else Kept(Keeps.NOTHING)
+        return Kept(Keeps.SPAN, span, because=rule, goal=atom) if span > 0 else Kept(Keeps.NOTHING)
     if version is Version.NEW:
         return Kept(Keeps.NOTHING)
     if case.needs_time_of(atom):
-        return Kept(Keeps.EVERYTHING, because=rule)
-    return Kept(Keeps.PER_KEY, columns=_key(case, atom, schema), because=rule)
+        return Kept(Keeps.EVERYTHING, because=rule, goal=atom)
+    return Kept(Keeps.PER_KEY, columns=_key(case, atom, schema), because=rule, goal=atom)
 
 
 def _key(case: Case, atom: Atom, schema: Schema) -> tuple[str, ...]:
@@ -267,12 +279,13 @@ def _key(case: Case, atom: Atom, schema: Schema) -> tuple[str, ...]:
 
 
 def _more(one: Kept, other: Kept) -> Kept:
+    """What satisfies both. A row per key for ever and a span of rows with timestamps add up."""
     order = (Keeps.STATIC, Keeps.NOTHING, Keeps.SPAN, Keeps.PER_KEY, Keeps.EVERYTHING)
-    if one.what is other.what is Keeps.PER_KEY:
-        if set(other.columns) <= set(one.columns):
-            return one
-        columns = dict.fromkeys(one.columns + other.columns)
-        return Kept(Keeps.PER_KEY, 0, tuple(columns), other.because)
-    if one.what is other.what:
-        return other if other.span > one.span else one
-    return max(one, other, key=lambda k: order.index(k.what))
+    larger, smaller = sorted((one, other), key=lambda k: order.index(k.what), reverse=True)
+    columns = tuple(dict.fromkeys(one.columns + other.columns))
+    span = max(one.span, other.span)
+    if larger.what is smaller.what and (other.span, other.columns) != (span, columns):
+        larger, smaller = one, other
+    if larger.what is Keeps.EVERYTHING:
+        return larger
+    return evolve(larger, span=span, columns=columns)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from streamlog.analysis.dependency import mark_of
 from streamlog.analysis.safety import OpenPositions
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.strata import Strata
@@ -28,7 +29,7 @@ from streamlog.syntax.ast import (
     Var,
     branches,
 )
-from streamlog.syntax.walk import variables, walk
+from streamlog.syntax.walk import variables
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -42,15 +43,18 @@ def check_extrema(
         knot = strata.knot[cycle[0].head]
         costs: dict[str, tuple[str, int]] = {}
         for name in sorted(knot):
-            found = _cost_of(schema.rules_of.get(name, ()))
+            rules = schema.rules_of[name]
+            found = _cost_of(rules)
             if found is None:
-                rule = schema.rules_of[name][0]
+                rule = next((r for r in rules if _cost_of((r,)) is None), rules[0])
                 result.append(
                     _refused(
-                        rule,
+                        cycle[0].head,
                         rule.head.span,
-                        f"`{name}` takes part in the recursion without aggregating",
-                        "every rule of the recursion must take the same `min` or `max`",
+                        f"`{name}` takes part in the recursion without aggregating"
+                        if mark_of(rule) is None
+                        else f"`{name}` aggregates another way",
+                        "let every rule of the recursion take the same `min` or `max`",
                     )
                 )
             else:
@@ -76,11 +80,11 @@ def _cost_of(rules: tuple[Rule, ...]) -> tuple[str, int] | None:
             return None
 
 
-def _refused(rule: Rule, span: Span, label: str, help_: str) -> Diagnostic:
+def _refused(head: str, span: Span, label: str, help_: str) -> Diagnostic:
     return finding(
         "SL0407",
-        f"the aggregate of `{rule.head.pred}` stands in its own recursion, and taking it "
-        "early could change the result",
+        f"aggregating inside the recursion of `{head}` could give another result than "
+        "aggregating at its end",
         span,
         label,
         help=help_,
@@ -102,13 +106,13 @@ class _Check:
         aggregate = rule.head.args[position]
         assert isinstance(aggregate, Agg) and aggregate.arg is not None
         self.argument = aggregate.arg
-        self.definitions = {
-            var.name: side
-            for c in body
-            if isinstance(c, Comparison) and c.op == "="
-            for var, side in ((c.left, c.right), (c.right, c.left))
-            if isinstance(var, Var)
-        }
+        self.better = "smaller" if self.func == "min" else "larger"
+        self.definitions: dict[str, Term] = {}
+        for c in body:
+            if isinstance(c, Comparison) and c.op == "=":
+                for var, side in ((c.left, c.right), (c.right, c.left)):
+                    if isinstance(var, Var):
+                        self.definitions.setdefault(var.name, side)
 
     def findings(self) -> Iterator[Diagnostic]:
         recursive = [a for a in self.body if isinstance(a, Atom) and a.pred in self.costs]
@@ -120,26 +124,30 @@ class _Check:
         if not inputs:
             return
         if not self._is_monotone(self.argument, inputs, frozenset()):
-            yield self._no(self.argument.span, "a better cost below need not be better here")
-        tainted = inputs | {
+            yield self._no(
+                self.argument.span, f"a {self.better} cost may not lead to a {self.better} one"
+            )
+        tainted = set(inputs)
+        while more := {
             name
             for name, term in self.definitions.items()
-            if any(v.name in inputs for v in variables(term))
-        }
+            if name not in tainted and any(v.name in tainted for v in variables(term))
+        }:
+            tainted |= more
         for literal in self.body:
-            yield from self._uses(literal, tainted, recursive)
-        for position, arg in enumerate(self.rule.head.args):
+            yield from self._uses(literal, inputs, tainted, recursive)
+        for arg in self.rule.head.args:
             if not isinstance(arg, Agg) and any(v.name in tainted for v in variables(arg)):
-                yield self._no(arg.span, f"the {position + 1}. argument tells costs apart")
+                yield self._no(arg.span, "a cost stands outside the aggregate")
 
     def _no(self, span: Span, label: str) -> Diagnostic:
+        limit = "<=" if self.func == "min" else ">="
         return _refused(
-            self.rule,
+            self.rule.head.pred,
             span,
             label,
-            f"let costs only be added, compared with an upper bound for `min` (a lower one for "
-            f"`max`) and aggregated; or compute all of them and take the {self.func} in a rule "
-            "of its own",
+            f"a cost may be added to, and compared as in `D {limit} 100`; else compute all "
+            f"costs without `{self.func}`, and take the `{self.func}` in a rule of its own",
         )
 
     def _is_monotone(self, term: Term, inputs: set[str], seen: frozenset[str]) -> bool:
@@ -171,7 +179,7 @@ class _Check:
         return not any(n in inputs or n in self.definitions for n in names)
 
     def _uses(
-        self, literal: Literal, tainted: set[str], recursive: list[Atom]
+        self, literal: Literal, inputs: set[str], tainted: set[str], recursive: list[Atom]
     ) -> Iterator[Diagnostic]:
         """Whether a literal can tell a cost from a better one."""
         match literal:
@@ -179,51 +187,64 @@ class _Check:
                 cost = self.costs[literal.pred][1]
                 for position, arg in enumerate(literal.args):
                     if position != cost and any(v.name in tainted for v in variables(arg)):
-                        yield self._no(arg.span, "a cost joined with data")
+                        yield self._no(arg.span, "a cost must equal another value here")
             case Atom(_, args):
                 for arg in args:
                     if any(v.name in tainted for v in variables(arg)):
-                        yield self._no(arg.span, "a cost joined with data")
+                        yield self._no(arg.span, "a cost must equal another value here")
             case Comparison("=", left, right):
-                # The definitions themselves; an equation between two costs is a test.
-                if all(any(v.name in tainted for v in variables(s)) for s in (left, right)):
-                    known = {n for n, t in self.definitions.items() if t in (left, right)}
-                    if not known & {v.name for s in (left, right) for v in variables(s)}:
-                        yield self._no(literal.span, "an equation between costs")
+                # A definition is fine; any other equation is a test.
+                defines = any(
+                    isinstance(var, Var)
+                    and var.name not in inputs
+                    and self.definitions[var.name] is side
+                    for var, side in ((left, right), (right, left))
+                )
+                if not defines and any(v.name in tainted for v in variables(literal)):
+                    yield self._no(literal.span, "a cost must equal another value here")
             case Comparison(op, left, right):
                 low = any(v.name in tainted for v in variables(left))
                 high = any(v.name in tainted for v in variables(right))
                 op = op if low else _FLIPPED.get(op, op)
                 wanted = ("<", "<=") if self.func == "min" else (">", ">=")
-                if (low and high) or ((low or high) and op not in wanted):
-                    yield self._no(literal.span, "a better cost may fail here")
+                rising = self._is_monotone(left if low else right, inputs, frozenset())
+                if (low or high) and not (rising and op in wanted and low != high):
+                    yield self._no(literal.span, f"a {self.better} cost may fail here")
             case Not((Atom(pred, args) as atom,)):
                 for position, arg in enumerate(args):
                     if not any(v.name in tainted for v in variables(arg)):
                         continue
                     is_open = position in self.open_positions.get(pred, frozenset())
                     if not is_open or not self._refuses_worse(pred, position):
-                        yield self._no(atom.span, "a better cost may fail here")
+                        yield self._no(atom.span, f"a {self.better} cost may fail here")
+            case Not(body):
+                for var in variables(body):
+                    if var.name in tainted and not self._holds_of_worse(body, var):
+                        yield self._no(var.span, f"a {self.better} cost may fail here")
             case _:
-                for node in walk(literal):
-                    if isinstance(node, Var) and node.name in tainted:
-                        yield self._no(node.span, "a better cost may fail here")
+                raise ValueError("bodies are desugared")
 
     def _refuses_worse(self, pred: str, position: int) -> bool:
         """Whether a test that holds of a cost holds of every worse one."""
+        return all(
+            isinstance(var := rule.head.args[position], Var) and self._holds_of_worse(body, var)
+            for rule in self.schema.rules_of[pred]
+            for body in branches(rule.body)
+        )
+
+    def _holds_of_worse(self, body: Body, cost: Var) -> bool:
+        """Whether a conjunction that holds of a cost holds of every worse one."""
         upward = (">", ">=") if self.func == "min" else ("<", "<=")
-        for rule in self.schema.rules_of[pred]:
-            name = rule.head.args[position]
-            for literal in (x for body in branches(rule.body) for x in body):
-                if not any(v == name for v in variables(literal)):
-                    continue
-                match literal:
-                    case Comparison(op, left, right) if left == name:
-                        direction, other = op, right
-                    case Comparison(op, left, right) if right == name:
-                        direction, other = _FLIPPED.get(op, op), left
-                    case _:
-                        return False
-                if direction not in upward or any(v == name for v in variables(other)):
+        for literal in body:
+            if cost not in set(variables(literal)):
+                continue
+            match literal:
+                case Comparison(op, left, right) if left == cost:
+                    direction, other = op, right
+                case Comparison(op, left, right) if right == cost:
+                    direction, other = _FLIPPED.get(op, op), left
+                case _:
                     return False
+            if direction not in upward or cost in set(variables(other)):
+                return False
         return True

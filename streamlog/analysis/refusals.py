@@ -41,49 +41,78 @@ def refusals(
 
 def _blocking(schema: Schema, time: BranchTime, goal: Goal, clocks: Clocks) -> Diagnostic:
     rule, atom = time.rule, goal.atom
-    head, then = pretty(rule.head.args[0]), pretty(atom.args[0])
-    kind = "no " if goal.negated else "a "
+    head = pretty(rule.head.args[0])
+    if goal.negated:
+        why = f"any later `{atom.pred}` would make an answer at {head} false"
+    else:
+        why = f"any later `{atom.pred}` can still give an answer at {head}"
     return finding(
         "SL0401",
         f"`{rule.head.pred}` would wait for ever: `{atom.pred}` may lie any time after it",
         atom.span,
-        f"an answer at {head} waits for {kind}`{atom.pred}` at any later {_time(then)}",
-        related=[(rule.head.span, f"the rule for `{rule.head.pred}`")],
-        help=tuple(_unblock(schema, rule, goal, head, then, clocks)),
+        why,
+        related=[(rule.head.args[0].span, f"the time of `{rule.head.pred}`")],
+        help=tuple(_unblock(schema, time, goal, clocks)),
     )
 
 
-def _time(then: str) -> str:
-    return "time" if then == "_" else then
-
-
-def _unblock(
-    schema: Schema, rule: Rule, goal: Goal, head: str, then: str, clocks: Clocks
-) -> Iterator[str]:
-    atom = goal.atom
+def _unblock(schema: Schema, time: BranchTime, goal: Goal, clocks: Clocks) -> Iterator[str]:
+    rule, atom = time.rule, goal.atom
+    head, then = pretty(rule.head.args[0]), pretty(atom.args[0])
     wait = "5min" if clocks.get(rule.head.pred) is Type.TIME else "5"
-    time = atom.args[0]
+    stamp = atom.args[0]
+    compared = any(stamp in set(variables(c)) for c in walk(time.body) if isinstance(c, Comparison))
     predicate = schema.predicates.get(atom.pred)
-    uses = [v for v in variables((rule.head, *rule.body)) if v == time]
-    if predicate and predicate.kind is Kind.STREAM and len(uses) > 1:
-        compared = any(
-            time in set(variables(c)) for c in walk(rule.body) if isinstance(c, Comparison)
+    uses = [v for v in variables((rule.head, *time.body)) if v == stamp]
+    undeclared = predicate and predicate.kind is Kind.STREAM and not predicate.declaration
+    if undeclared and len(uses) > 1 and not compared:
+        yield (
+            f"`{then}` is read as the timestamp of `{atom.pred}`; if `{atom.pred}` has no "
+            f"timestamps, declare it: `table {atom.pred}(…)`"
         )
-        if not compared and not predicate.declaration:
-            yield (
-                f"`{then}` is read as the timestamp of `{atom.pred}`; if `{atom.pred}` has no "
-                f"timestamps, declare it: `table {atom.pred}(…)`"
-            )
-    bound = "T1" if then == "_" else then
-    yield f"bound it: add `{bound} <= {head} + {wait}` with the delay you can accept"
-    if not goal.negated and isinstance(time, Var) and _is_bound(rule.head.args[0], rule):
-        yield f"or let the answer carry the later timestamp: `{rule.head.pred}({bound}, …)`"
+    yield from _unknown_offsets(schema, time, stamp, wait)
+    inside = " inside the negation" if goal.negated else ""
+    if compared:
+        yield f"bound it: add `{then} <= {head} + {wait}`{inside} with the delay you can accept"
+    else:
+        named = ""
+        if then == "_":
+            then = _fresh(rule)
+            named = f"write `{then}` for `_` and "
+        yield (
+            f"say when: {named}add `{then} <= {head}`{inside} for what came before, or "
+            f"`{then} <= {head} + {wait}` to wait that long"
+        )
+    if _can_carry(time, goal):
+        later = ", ".join((then, *map(pretty, rule.head.args[1:])))
+        yield f"or let the answer carry the later timestamp: `{rule.head.pred}({later})`"
     yield "over stored data (`--batch`) the rule is fine: there the end of the data is known"
 
 
-def _is_bound(term: Term, rule: Rule) -> bool:
-    """Whether the head's timestamp is that of a goal."""
-    return any(term == a.args[0] for a in atoms(rule.body) if a.args)
+def _unknown_offsets(schema: Schema, time: BranchTime, stamp: Term, wait: str) -> Iterator[str]:
+    """What bounds the goal, but with values the compiler does not know."""
+    bounds = [c for c in walk(time.body) if isinstance(c, Comparison) and stamp in {*variables(c)}]
+    names = {v.name for c in bounds for v in variables(c)} - time.terms.ranges.keys()
+    for atom in atoms(time.body):
+        if atom.pred not in schema.predicates or schema.is_temporal(atom.pred):
+            continue
+        for column, arg in zip(schema.column_names[atom.pred], atom.args, strict=True):
+            if isinstance(arg, Var) and arg.name in names:
+                kind, least = ("duration", "0s") if wait.endswith("min") else ("int", "0")
+                yield (
+                    f"`{arg.name}` may be any value: declare the range of that column of "
+                    f"`{atom.pred}`, as in `{column}: {kind} {least}..{wait}`"
+                )
+
+
+def _can_carry(time: BranchTime, goal: Goal) -> bool:
+    """Whether with this goal's timestamp in its head the rule would wait for nothing later."""
+    rule = time.rule
+    if goal.negated or not isinstance(goal.atom.args[0], Var):
+        return False
+    return any(rule.head.args[0] == a.args[0] for a in atoms(rule.body) if a.args) and all(
+        m.most(other.clock, goal.clock) is not None for m in time.matrices for other in time.goals
+    )
 
 
 # ----------------------------------------------------------------------------- cycles
@@ -100,10 +129,9 @@ def _step(edge: Edge, clocks: Clocks) -> str:
     clock = clocks.get(edge.head, clocks.get(edge.goal))
     if clock is None and edge.head not in clocks:  # no timestamps at all
         return f"`{edge.head}` needs {_marked(edge)}`{edge.goal}`"
-    when = shifted("T", edge.ahead, clock)
-    if edge.ahead is not None and edge.back != edge.ahead:
-        when = f"up to {when}"
-    return f"`{edge.head}` at T needs {_marked(edge)}`{edge.goal}` at {when}"
+    when = "up to" if edge.ahead is not None and edge.back != edge.ahead else "at"
+    offset = shifted("T", edge.ahead, clock)
+    return f"`{edge.head}` at T needs {_marked(edge)}`{edge.goal}` {when} {offset}"
 
 
 def _marked(edge: Edge) -> str:
@@ -121,6 +149,11 @@ def _around(cycle: Cycle) -> str:
     return " → ".join(f"`{n}`" for n in (*names, cycle[0].head))
 
 
+def _via(cycle: Cycle) -> str:
+    """The way round, when it leads through more than one predicate."""
+    return f": {_around(cycle)}" if len({e.head for e in cycle}) > 1 else ""
+
+
 def _one_instant(cycle: Cycle, clocks: Clocks) -> Diagnostic:
     steps = list(_steps(cycle, clocks))
     marked = next(e for e in cycle if e.mark)
@@ -131,11 +164,13 @@ def _one_instant(cycle: Cycle, clocks: Clocks) -> Diagnostic:
         "SL0402",
         f"`{cycle[0].head}` depends on itself through {what}"
         + (" at one and the same timestamp" if temporal else "")
-        + f": {_around(cycle)}",
+        + _via(cycle),
         span,
         label,
         related=related,
-        help=_loosen(cycle, clocks) if temporal else "break the cycle: a table has no earlier time",
+        help=_loosen(cycle, clocks)
+        if temporal
+        else "break the cycle, or give the facts timestamps and let it look at earlier ones",
     )
 
 
@@ -150,14 +185,13 @@ def _loosen(cycle: Cycle, clocks: Clocks) -> str:
     edge = next(e for e in cycle if e.mark)
     if edge.rule is None or edge.atom is None:
         return "let one of them look at an earlier timestamp"
-    time = pretty(edge.rule.head.args[0])
-    rest = "".join(f", {pretty(a)}" for a in edge.atom.args[1:])
-    earlier = f"{edge.atom.pred}({_fresh(edge.rule)}{rest})"
-    return f"let it look at an earlier time: `{_goal(edge, earlier)}, {_fresh(edge.rule)} < {time}`"
-
-
-def _goal(edge: Edge, text: str) -> str:
-    return f"not {text}" if edge.mark is Mark.NEGATION else text
+    head, fresh = pretty(edge.rule.head.args[0]), _fresh(edge.rule)
+    args = ", ".join((fresh, *map(pretty, edge.atom.args[1:])))
+    before = shifted(head, edge.ahead, clocks.get(edge.head))
+    earlier = f"{edge.atom.pred}({args}), {fresh} < {before}"
+    if edge.mark is Mark.NEGATION:
+        earlier = f"not ({earlier})"
+    return f"let it look at an earlier time: `{earlier}`"
 
 
 def _fresh(rule: Rule) -> str:
@@ -179,10 +213,12 @@ def _stricter(comparison: Comparison, edge: Edge) -> str | None:
 
 
 def _growing(cycle: Cycle, clocks: Clocks) -> Diagnostic:
+    first = min(range(len(cycle)), key=lambda i: a.span.start if (a := cycle[i].atom) else 0)
+    cycle = cycle[first:] + cycle[:first]  # any edge may come first: read from the top
     (span, label), *related = _steps(cycle, clocks)
     return finding(
         "SL0403",
-        f"each round of {_around(cycle)} looks further ahead{_by(cycle, clocks)}",
+        f"`{cycle[0].head}` needs itself ever further ahead{_by(cycle, clocks)}{_via(cycle)}",
         span,
         label,
         related=related,
@@ -196,9 +232,9 @@ def _growing(cycle: Cycle, clocks: Clocks) -> Diagnostic:
 
 def _by(cycle: Cycle, clocks: Clocks) -> str:
     if any(e.ahead is None for e in cycle):
-        return " without bound"
+        return ", without bound"
     total = sum(e.ahead or 0 for e in cycle)
-    return f", by {amount(total, clocks.get(cycle[0].head))} in all"
+    return f", by {amount(total, clocks.get(cycle[0].head))} each round"
 
 
 def _on_future(cycle: Cycle, clocks: Clocks) -> Diagnostic:
@@ -207,10 +243,13 @@ def _on_future(cycle: Cycle, clocks: Clocks) -> Diagnostic:
     what = "negation" if marked.mark is Mark.NEGATION else "an aggregate"
     return finding(
         "SL0404",
-        f"`{cycle[0].head}` depends through {what} on its own future: {_around(cycle)}",
+        f"`{cycle[0].head}` depends through {what} on its own future{_via(cycle)}",
         span,
         label,
         related=related,
-        help="let the recursion look back instead of ahead; there is no first fact to start "
-        "from, so the rules have no meaning even over stored data",
+        help=(
+            "let the recursion look back instead of ahead",
+            "refused over stored data too: each answer rests on a later one, and there need be "
+            "no last one to begin with",
+        ),
     )

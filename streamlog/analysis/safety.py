@@ -28,6 +28,7 @@ from streamlog.syntax.ast import (
     Var,
     branches,
 )
+from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import variables
 
 OpenPositions = Mapping[str, frozenset[int]]
@@ -44,13 +45,16 @@ class Safety:
 def check_safety(schema: Schema) -> tuple[Safety, tuple[Diagnostic, ...]]:
     open_positions = _open_positions(schema)
     diagnostics: list[Diagnostic] = []
+    unsafe: set[str] = set()  # open by mistake, which is told already
     for rule in schema.rules:
         for body in branches(rule.body):
-            diagnostics += _check_rule(rule, body, open_positions)
+            if found := list(_check_rule(rule, body, open_positions)):
+                unsafe.add(rule.head.pred)
+                diagnostics += found
     for query in schema.queries:
         for body in branches(query.body):
             diagnostics += _check_body(body, frozenset(), frozenset(), open_positions, "SL0303")
-    diagnostics += _check_outputs(schema, open_positions)
+    diagnostics += _check_outputs(schema, open_positions, unsafe)
     return Safety(open_positions), tuple(diagnostics)
 
 
@@ -127,12 +131,15 @@ def _check_rule(rule: Rule, body: Body, open_positions: OpenPositions) -> Iterat
     bound = bound_variables(body, frozenset(), open_positions)
     compared = {n for c in body if isinstance(c, Comparison) for n in _names(c)}
     aggregates = any(isinstance(arg, Agg) for arg in rule.head.args)
+    negated = {n for literal in body if isinstance(literal, Not) for n in _names(literal)}
     may_be_open: set[str] = set()
     for arg in rule.head.args:
         for var in variables(arg):
             if var.name in bound:
                 continue
-            if var.name not in compared:
+            if var.name in negated:
+                pass  # told where the negation needs it
+            elif var.name not in compared:
                 yield finding(
                     "SL0302",
                     f"nothing binds `{_shown(var)}` in the rule for `{rule.head.pred}`",
@@ -142,13 +149,13 @@ def _check_rule(rule: Rule, body: Body, open_positions: OpenPositions) -> Iterat
                     or "let a goal of the body bind it, or compare it with a bound variable",
                 )
             elif not isinstance(arg, Var) or aggregates:
-                where = "an aggregate's rule" if aggregates else "an expression"
+                where = "a rule with an aggregate" if aggregates else "an expression"
                 yield finding(
                     "SL0302",
                     f"nothing binds `{_shown(var)}` in the rule for `{rule.head.pred}`",
                     var.span,
-                    f"only comparisons speak about it, and {where} needs its value",
-                    help=_bind(var),
+                    f"it is only compared, and {where} needs its value",
+                    help=_bind(var, arg is rule.head.args[0]),
                 )
             may_be_open.add(var.name)
     outer = frozenset(_names(*rule.head.args))
@@ -166,12 +173,14 @@ def _check_body(
     """`outer` are the names known around the body, `given` those of them that are bound there,
     `may_be_open` the head variables which comparisons may leave open."""
     bound = bound_variables(body, given, open_positions)
-    for index, literal in enumerate(body):
+    told = {n for literal in body if isinstance(literal, Atom) for n in _names(literal)}
+    for literal in sorted(body, key=lambda x: isinstance(x, Not)):
         match literal:
             case Comparison():
                 for var in variables(literal):
-                    if var.name not in bound | may_be_open:
-                        yield _unbound(var, bound)
+                    if var.name not in bound | may_be_open | told:
+                        told.add(var.name)
+                        yield _outside(var, literal, body) or _unbound(var, bound)
             case Atom(pred, args) if pred in FILTERS:
                 for var in (v for arg in args for v in variables(arg)):
                     if var.name not in bound:
@@ -179,10 +188,12 @@ def _check_body(
             case Atom():
                 yield from _check_call(literal, bound, open_positions, code)
             case Not(inner):
-                around = outer | _names(*body[:index], *body[index + 1 :])
+                # Another negation has its own local variables, even by the same names.
+                around = outer | _names(*(other for other in body if not isinstance(other, Not)))
+                clocks = {a.args[0] for a in inner if isinstance(a, Atom) and a.args}
                 for var in _firsts(inner):
-                    if var.name in around and var.name not in bound:
-                        yield _unbound_in_negation(var, var.name in may_be_open)
+                    if var.name in around - told and var.name not in bound:
+                        yield _unbound_in_negation(var, var in clocks)
                 shared = bound & around | (around & _names(literal))
                 yield from _check_body(
                     inner, around, frozenset(), open_positions, "SL0304", frozenset(shared)
@@ -211,18 +222,20 @@ def _check_call(
                 f"{_ordinal(position)} argument, and nothing binds `{_shown(arg)}`",
                 arg.span,
                 f"`{atom.pred}` is true of endlessly many values here",
-                help=_bind(arg) if position == 0 else "let another goal bind it",
+                help=_bind(arg, position == 0),
             )
 
 
-def _check_outputs(schema: Schema, open_positions: OpenPositions) -> Iterator[Diagnostic]:
+def _check_outputs(
+    schema: Schema, open_positions: OpenPositions, unsafe: set[str]
+) -> Iterator[Diagnostic]:
     for output in schema.outputs:
         predicate = schema.predicates.get(output.name)
-        if predicate is None or predicate.kind is not Kind.DERIVED:
+        if predicate is None or predicate.kind is not Kind.DERIVED or output.name in unsafe:
             continue
         for position in sorted(open_positions.get(output.name, frozenset())):
             places = _opened_at(schema, output.name, position, open_positions)
-            help_ = "let a goal bind it"
+            help_ = "let a positive goal of that rule bind it"
             if position == 0:
                 help_ = "add `tick(T)` to ask at every timestamp at which something arrives"
             yield finding(
@@ -250,6 +263,23 @@ def _opened_at(
     return places[:1]
 
 
+def _outside(var: Var, comparison: Comparison, body: Body) -> Diagnostic | None:
+    """`not report(T1, A), T <= T1`: a comparison that belongs into the negation beside it."""
+    negations = (x for x in body if isinstance(x, Not) and var in set(variables(x)))
+    negation = next(negations, None)
+    if negation is None:
+        return None
+    inside = pretty((*negation.body, comparison))
+    return finding(
+        "SL0302",
+        f"`{_shown(var)}` has no value outside the negation",
+        var.span,
+        "its value is needed here",
+        related=[(negation.span, f"`{_shown(var)}` is a local variable of this negation")],
+        help=f"put the comparison into the negation: `not ({inside})`",
+    )
+
+
 def _unbound(var: Var, bound: frozenset[str]) -> Diagnostic:
     return finding(
         "SL0302",
@@ -260,22 +290,22 @@ def _unbound(var: Var, bound: frozenset[str]) -> Diagnostic:
     )
 
 
-def _unbound_in_negation(var: Var, is_open: bool) -> Diagnostic:
+def _unbound_in_negation(var: Var, is_time: bool) -> Diagnostic:
     return finding(
         "SL0302",
         f"nothing outside the negation binds `{_shown(var)}`",
         var.span,
         "a negated goal tests values, it finds none",
-        help=_bind(var)
-        if is_open
-        else "let a positive goal bind it, or write `_` if any value will do",
+        help=_bind(var, is_time) + ("" if is_time else ", or write `_` if any value will do"),
     )
 
 
-def _bind(var: Var) -> str:
+def _bind(var: Var, is_time: bool) -> str:
+    by_goal = f"let a positive goal bind `{_shown(var)}`"
+    if not is_time:
+        return by_goal
     return (
-        f"let a positive goal bind `{_shown(var)}`; `tick({_shown(var)})` binds it to every "
-        "timestamp at which something arrives"
+        f"{by_goal}; `tick({_shown(var)})` binds it to every timestamp at which something arrives"
     )
 
 

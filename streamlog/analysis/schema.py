@@ -8,11 +8,13 @@ from functools import cached_property
 
 from attrs import field, frozen
 
-from streamlog.analysis.builtins import FUNCTIONS, GOALS, TICK
+from streamlog.analysis.builtins import FUNCTIONS, GOALS, TICK, TIMESTAMPS
 from streamlog.analysis.temporal import temporal_predicates
+from streamlog.codes import SEVERITIES
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.ast import (
     Advance,
+    Agg,
     Arrive,
     Atom,
     Call,
@@ -28,9 +30,11 @@ from streamlog.syntax.ast import (
     Output,
     PredName,
     Query,
+    Rejected,
     Rule,
     Stream,
     Table,
+    Term,
     Test,
     Var,
 )
@@ -98,7 +102,12 @@ class Schema:
                 result[predicate.name] = tuple(c.name for c in predicate.columns)
         for rule in self.rules:
             for atom in (rule.head, *atoms(rule.body)):
-                names = [a.name for a in atom.args if isinstance(a, Var) and not a.is_anonymous]
+                # The best of some values is one of them; a count is not.
+                args = [
+                    a.arg if isinstance(a, Agg) and a.func in ("min", "max") else a
+                    for a in atom.args
+                ]
+                names = [a.name for a in args if isinstance(a, Var) and not a.is_anonymous]
                 if len(set(names)) == atom.arity:
                     result.setdefault(atom.pred, tuple(names))
         for predicate in self.predicates.values():
@@ -138,16 +147,15 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
     arities, wrong = _arities(declared, mentions)
     diagnostics += wrong
     diagnostics += _heads(rules, facts, declared)
-    known = arities.keys() | GOALS.keys()
     diagnostics += _functions(asking)
-    diagnostics += _unknown(outputs, queries, tests, arities, known)
+    diagnostics += _unknown(outputs, tests, arities)
 
     temporal = temporal_predicates(
         streams={n for n, d in declared.items() if isinstance(d, Stream)},
         tables={n for n, d in declared.items() if isinstance(d, Table)},
         rules=rules,
         facts=facts,
-        mentioned={a.pred for a in mentions} - GOALS.keys(),
+        mentioned={a.pred for a in mentions if a.args} - GOALS.keys(),
     )
     with_rules = {r.head.pred for r in rules}
     predicates = {}
@@ -214,19 +222,20 @@ def _arities(
             continue
         arity, span = arities.setdefault(atom.pred, (atom.arity, atom.span))
         if atom.arity != arity:
-            settled = "declared" if atom.pred in declared else "first used"
-            wrong.append(
-                finding(
-                    "SL0201",
-                    f"`{atom.pred}` has {_arguments(arity)}, here it has {atom.arity}",
-                    atom.span,
-                    f"{_arguments(atom.arity)} here",
-                    related=[(span, f"{settled} with {_arguments(arity)} here")],
-                    help="give it the same number of arguments everywhere; `_` stands for "
-                    "one that does not matter",
-                )
-            )
+            wrong.append(_wrong_arity(atom, arity, span))
     return arities, wrong
+
+
+def _wrong_arity(atom: Atom, arity: int, settled: Span) -> Diagnostic:
+    return finding(
+        "SL0201",
+        f"`{atom.pred}` has {_arguments(arity)}, here it has {atom.arity}",
+        atom.span,
+        f"{_arguments(atom.arity)} here",
+        related=[(settled, f"{_arguments(arity)} here")],
+        help="give it the same number of arguments everywhere; in a rule, `_` stands for one "
+        "that does not matter",
+    )
 
 
 def _arguments(count: int) -> str:
@@ -260,10 +269,17 @@ def _heads(
                     f"the fact `{fact.atom.pred}` is not made of constants alone",
                     arg.span,
                     "not a constant",
-                    help="a fact has constants only; a rule with a body may compute, and a "
-                    "word that starts with a capital or `_` is a variable: quote it if it "
-                    "is a text",
+                    help=_constant_for(arg),
                 )
+
+
+def _constant_for(arg: Term) -> str:
+    if isinstance(arg, Var) and arg.name.strip("_"):
+        return (
+            "a word that starts with a capital or `_` is a variable; if it is a text, write "
+            f'`"{arg.name}"`'
+        )
+    return "write the value itself; only a rule with a body can compute one"
 
 
 def _functions(statements: Iterable[Rule | Query]) -> Iterator[Diagnostic]:
@@ -296,17 +312,11 @@ def _check_call(call: Call) -> Iterator[Diagnostic]:
 
 
 def _unknown(
-    outputs: Iterable[PredName],
-    queries: Iterable[Query],
-    tests: Iterable[Test],
-    arities: dict[str, tuple[int, Span]],
-    known: Iterable[str],
+    outputs: Iterable[PredName], tests: Iterable[Test], arities: dict[str, tuple[int, Span]]
 ) -> Iterator[Diagnostic]:
-    known = set(known)
-
     def check(name: str, span: Span) -> Iterator[Diagnostic]:
-        if name not in known:
-            near = did_you_mean(name, known)
+        if name not in arities:
+            near = did_you_mean(name, arities)
             yield finding(
                 "SL0204",
                 f"there is no predicate `{name}` in this program",
@@ -329,8 +339,23 @@ def _unknown(
                     yield from check(atom.pred, atom.span)
                     if fate != "rejected":
                         yield from _arity_in_test(atom, arities)
-                case Advance(time) if not isinstance(time, Const):
-                    yield finding("SL0601", "`advance` needs a timestamp", time.span)
+                case Advance(time) if not isinstance(time, Const) or time.type not in TIMESTAMPS:
+                    yield finding(
+                        "SL0601",
+                        "`advance` needs a timestamp",
+                        time.span,
+                        help="write the time itself, as in `advance @2026-11-15T08:00:00Z` or, "
+                        "on logical time, `advance 5`",
+                    )
+                case Rejected(code) if code not in SEVERITIES:
+                    near = did_you_mean(code, SEVERITIES)
+                    yield finding(
+                        "SL0601",
+                        f"there is no code `{code}`",
+                        step.span,
+                        "no program can be refused with it",
+                        help=f"did you mean `{near}`?" if near else (),
+                    )
                 case _:
                     pass
 
@@ -338,15 +363,16 @@ def _unknown(
 def _arity_in_test(atom: Atom, arities: dict[str, tuple[int, Span]]) -> Iterator[Diagnostic]:
     arity, span = arities.get(atom.pred, (atom.arity, atom.span))
     if atom.arity != arity:
-        yield finding(
-            "SL0201",
-            f"`{atom.pred}` has {_arguments(arity)}, here it has {atom.arity}",
-            atom.span,
-            related=[(span, "as used here")],
-        )
+        yield _wrong_arity(atom, arity, span)
     for arg in atom.args:
         if not isinstance(arg, Const):
-            yield finding("SL0601", "a test speaks of constants only", arg.span, "not a constant")
+            yield finding(
+                "SL0601",
+                "a test speaks of constants only",
+                arg.span,
+                "not a constant",
+                help=_constant_for(arg),
+            )
 
 
 def _slips(predicates: dict[str, Predicate], defined: set[str]) -> Iterator[Diagnostic]:

@@ -167,17 +167,18 @@ def check_heads(rules: Iterable[Rule], is_temporal: Callable[[str], bool]) -> It
             if not (isinstance(first, Const) and first.type in TIMESTAMPS):
                 yield _without_time(rule)
         elif first is None or not _is_timestamp(first, rule, goals):
-            example = next((v for g in goals for v in _first_variable(g)), "T")
+            clocks = (v for g in goals for v in _first_variable(g) if not v.startswith("_"))
+            example = next(clocks, "T")
             rest = "".join(f", {pretty(a)}" for a in rule.head.args)
             yield finding(
                 "SL0306",
-                f"`{rule.head.pred}` has no timestamp, but its body has",
+                f"`{rule.head.pred}` needs a timestamp, because `{goals[0].pred}` has one",
                 first.span if first else rule.head.span,
-                "no timestamp of the body stands here",
+                "not a timestamp of the body",
                 related=[(goals[0].span, f"`{goals[0].pred}` is timestamped")],
                 help=(
                     f"give the head a timestamp: `{rule.head.pred}({example}{rest})`",
-                    f"or, if `{goals[0].pred}` has no timestamps, declare it: "
+                    f"or, if `{goals[0].pred}` should have none, declare it: "
                     f"`table {goals[0].pred}(…)`",
                 ),
             )

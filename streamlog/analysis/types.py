@@ -26,7 +26,7 @@ from streamlog.analysis.builtins import (
     TIMESTAMPS,
     Signature,
 )
-from streamlog.analysis.schema import Schema
+from streamlog.analysis.schema import Kind, Schema
 from streamlog.diagnostics import Diagnostic, Span, finding
 from streamlog.syntax.ast import (
     Agg,
@@ -83,11 +83,12 @@ def infer(schema: Schema) -> tuple[TypeTable, tuple[Diagnostic, ...]]:
 
 @mutable(eq=False)
 class _Cell:
-    """What one column or variable may be, and the place that said so."""
+    """What one column or variable may be, the place that said so, and in which words."""
 
     types: Types
     span: Span
-    why: str
+    why: str = ""
+    undeclared: str = ""  # the input whose timestamp this is, when nothing declares it
     parent: _Cell | None = None
     broken: bool = False  # already reported; says nothing more
 
@@ -96,6 +97,10 @@ class _Cell:
         while cell.parent is not None:
             cell = cell.parent
         return cell
+
+    @property
+    def label(self) -> str:
+        return _choice(self.types) + self.why
 
 
 @frozen
@@ -125,10 +130,17 @@ class _Inference:
             for position, column in enumerate(predicate.columns):
                 if column.type is not None:
                     self.columns[name, position] = _Cell(
-                        frozenset({column.type}), column.span, f"declared {column.type}"
+                        frozenset({column.type}), column.span, ", as declared"
                     )
             if predicate.temporal and predicate.arity:
                 self._timestamp(name)
+                for option in predicate.declaration.options if predicate.declaration else ():
+                    if option.name != "from":
+                        clock = Type.TIME if option.value.type is Type.DURATION else Type.INT
+                        wanted = frozenset({clock})
+                        self._narrow(
+                            self.columns[name, 0], wanted, option.value.span, f"`{option.name}`"
+                        )
         for rule in self.schema.rules:
             self.where = rule.span
             for position, arg in enumerate(rule.head.args):
@@ -154,8 +166,10 @@ class _Inference:
     def _timestamp(self, name: str) -> None:
         predicate = self.schema[name]
         cell = self.columns.setdefault(
-            (name, 0), _Cell(ANY, predicate.span, f"the timestamp of `{name}`")
+            (name, 0), _Cell(ANY, predicate.span, f", as the timestamp of `{name}`")
         )
+        if predicate.kind is Kind.STREAM and not predicate.declaration:
+            cell.undeclared = name
         if not cell.types & TIMESTAMPS:
             self.diagnostics.append(
                 finding(
@@ -173,13 +187,13 @@ class _Inference:
         key = (atom.pred, position)
         if key not in self.columns:
             span = atom.args[position].span
-            self.columns[key] = _Cell(ANY, span, f"a column of `{atom.pred}`")
+            self.columns[key] = _Cell(ANY, span, f", as a column of `{atom.pred}`")
         return self.columns[key]
 
     def _variable(self, var: Var) -> _Cell:
         key = (self.where, var.name)
         if key not in self.variables:
-            self.variables[key] = _Cell(ANY, var.span, f"`{var.name}` here")
+            self.variables[key] = _Cell(ANY, var.span)
         return self.variables[key]
 
     def _fact(self, atom: Atom) -> None:
@@ -216,7 +230,7 @@ class _Inference:
             case Const(_, type_):
                 # A whole number may stand where a float is wanted.
                 types = {type_, Type.FLOAT} if type_ is Type.INT else {type_}
-                return _Cell(frozenset(types), term.span, f"{_article(type_)}")
+                return _Cell(frozenset(types), term.span)
             case Neg(operand):
                 return self._apply((operand,), NEGATION, "`-`", term.span)
             case BinOp(op, left, right):
@@ -233,7 +247,7 @@ class _Inference:
     def _apply(
         self, args: tuple[Term, ...], signatures: tuple[Signature, ...], what: str, span: Span
     ) -> _Cell:
-        result = _Cell(ANY, span, f"the result of {what}")
+        result = _Cell(ANY, span, f", as the result of {what}")
         if signatures:
             cells = (*map(self._term, args), result)
             self.constraints.append(_Constraint(cells, signatures, what, span, len(args)))
@@ -270,7 +284,8 @@ class _Inference:
         for index, root in enumerate(roots):
             types = root.types & {s[index] for s in possible}
             if types != root.types:
-                root.types, root.span, root.why = types, constraint.span, constraint.what
+                root.types, root.span = types, constraint.span
+                root.why = f", because of {constraint.what}"
                 changed = True
         return changed
 
@@ -291,6 +306,7 @@ class _Inference:
         elif common != left.types:
             left.span, left.why = right.span, right.why
         left.types, right.parent = common, left
+        left.undeclared = left.undeclared or right.undeclared
 
     def _mismatch(self, one: _Cell, other: _Cell, span: Span) -> None:
         one.broken = other.broken = True
@@ -300,9 +316,9 @@ class _Inference:
                 f"{_choice(other.types)} where {_choice(one.types)} is wanted",
                 span,
                 _choice(other.types),
-                related=[(one.span, f"{_choice(one.types)}: {one.why}")]
-                + ([(other.span, other.why)] if other.span != span else []),
-                help=_help({*one.types, *other.types}),
+                related=[(one.span, one.label)]
+                + ([(other.span, other.label)] if other.span != span else []),
+                help=_undeclared(one, other) or _help({*one.types, *other.types}),
             )
         )
 
@@ -311,7 +327,7 @@ class _Inference:
         for root in roots:
             root.broken = True
         kinds = " and ".join(_choice(r.types) for r in operands)
-        related = {r.span: f"{_choice(r.types)}: {r.why}" for r in operands}
+        related = {r.span: r.label for r in operands}
         related.pop(constraint.span, None)
         self.diagnostics.append(
             finding(
@@ -335,6 +351,17 @@ def _choice(types: Iterable[Type]) -> str:
     if len(ordered) == len(Type):
         return "anything"
     return " or ".join(_article(t) for t in ordered)
+
+
+def _undeclared(*cells: _Cell) -> tuple[str, ...]:
+    """What to do when a table was taken for a stream."""
+    name = next((c.undeclared for c in cells if c.undeclared), "")
+    if not name or all(c.types & TIMESTAMPS for c in cells):
+        return ()
+    return (
+        f"nothing declares `{name}`, so it is a stream and its first argument a timestamp; if it "
+        f"has no timestamps, declare it: `table {name}(…)`",
+    )
 
 
 def _help(types: set[Type]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from streamlog.analysis.time.constraints import Terms, matrices
 from streamlog.analysis.time.dbm import Dbm, Difference
 from streamlog.analysis.time.reach import HEAD, BranchTime, clock_of, inner_terms
 from streamlog.syntax.ast import (
+    Agg,
     Atom,
     BinOp,
     Body,
@@ -34,6 +35,9 @@ from streamlog.syntax.ast import (
     Var,
 )
 from streamlog.syntax.walk import variables
+
+# Aggregates to which it does not matter how many solutions have the same value.
+_WITHOUT_MULTIPLICITY = frozenset({"min", "max", "count_distinct"})
 
 
 class Version(enum.Enum):
@@ -128,7 +132,11 @@ class _Splitter:
         else:  # a head such as `T + 10s` is one more thing to compute, or to find implied
             now = Var(HEAD, span=head.span)
             body = (*body, Comparison("=", now, head, span=head.span))
-        start = _State(self.time.matrices, matrices(()), clocks, self._timestamps_in(*data))
+        needs = self._timestamps_in(*data)
+        if any(isinstance(arg, Agg) and arg.func not in _WITHOUT_MULTIPLICITY for arg in data):
+            # Solutions that differ in a timestamp only are counted apart.
+            needs |= {g.clock for g in self.time.goals if not g.negated}
+        start = _State(self.time.matrices, matrices(()), clocks, needs)
         yield from self._split(body, self.time.terms, start)
 
     def _split(

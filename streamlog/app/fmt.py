@@ -64,7 +64,7 @@ def command(ctx: click.Context, targets: Sequence[str], check: bool, diff: bool)
         elif file == STDIN and not check:
             click.echo(formatted.text.encode(), nl=False)  # UTF-8 whatever the terminal's is
         elif formatted.changed and not check:
-            _replace(Path(file), formatted.text)
+            replace_file(Path(file), formatted.text)
             click.echo(f"formatted {file}", err=True)
         if check and formatted.changed:
             click.echo(f"would format {formatted.source.path}", err=True)
@@ -100,7 +100,7 @@ def format_file(path: str) -> Formatted:
     return Formatted(source, original, text)
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
     """At once or not at all, with the old permissions; a link stays a link."""
     target = path.resolve()
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")

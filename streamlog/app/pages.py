@@ -16,7 +16,7 @@ _GROUPS = {
 }
 
 _INTRODUCTION = """\
-<!-- Generated from streamlog/codes.py by `python -m streamlog.app.pages`. Do not edit. -->
+<!-- Generated from streamlog/pages by `python -m streamlog.app.pages`. Do not edit. -->
 
 # Diagnostics
 

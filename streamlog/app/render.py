@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
 from streamlog.app.snippet import Row, mark, snippet, visible, wrap
 from streamlog.codes import Code, Severity
-from streamlog.diagnostics import Diagnostic, Source
+from streamlog.diagnostics import Diagnostic, Label, Source
 
 PLAIN_WIDTH = 80
 _COLOURS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
@@ -45,18 +45,8 @@ def render_diagnostic(diagnostic: Diagnostic, width: int = PLAIN_WIDTH) -> Text:
     lines = [Text(line, "bold") for line in message]
     lines[0].stylize(colour, 0, len(title))
 
-    marks: dict[Source, list[int]] = {}
-    placed = [mark(label, primary=i == 0) for i, label in enumerate(diagnostic.labels)]
-    for i, label in enumerate(diagnostic.labels):
-        marks.setdefault(label.span.source, []).append(i)
-    digits = max(len(str(m.end_line)) for m in placed)
-    for source, indexes in marks.items():
-        first = placed[indexes[0]]
-        arrow = "-->" if indexes[0] == 0 else ":::"
-        place = f"{visible(source.path)}:{first.line}:{first.column + 1}"
-        lines.append(Text.assemble((f"{' ' * digits}{arrow} ", _STYLES["gutter"]), place))
-        rows = snippet(source, [placed[i] for i in indexes], width - digits - 3)
-        lines += [_row(row, digits, colour) for row in (Row(), *rows, Row())]
+    placed, digits = render_places(diagnostic.labels, width, colour)
+    lines += placed
     if not diagnostic.help:
         lines.pop()
     for text in diagnostic.help:
@@ -66,6 +56,25 @@ def render_diagnostic(diagnostic: Diagnostic, width: int = PLAIN_WIDTH) -> Text:
         helped[0].stylize("bold", len(start) - len("help: "), len(start) - 1)
         lines += helped
     return Text("\n").join(lines)
+
+
+def render_places(labels: Sequence[Label], width: int, colour: str) -> tuple[list[Text], int]:
+    """The places with their source lines, and how wide the line numbers are. The first label is
+    the primary one."""
+    lines: list[Text] = []
+    marks: dict[Source, list[int]] = {}
+    placed = [mark(label, primary=i == 0) for i, label in enumerate(labels)]
+    for i, label in enumerate(labels):
+        marks.setdefault(label.span.source, []).append(i)
+    digits = max(len(str(m.end_line)) for m in placed)
+    for source, indexes in marks.items():
+        first = placed[indexes[0]]
+        arrow = "-->" if indexes[0] == 0 else ":::"
+        place = f"{visible(source.path)}:{first.line}:{first.column + 1}"
+        lines.append(Text.assemble((f"{' ' * digits}{arrow} ", _STYLES["gutter"]), place))
+        rows = snippet(source, [placed[i] for i in indexes], width - digits - 3)
+        lines += [_row(row, digits, colour) for row in (Row(), *rows, Row())]
+    return lines, digits
 
 
 def _row(row: Row, digits: int, colour: str) -> Text:

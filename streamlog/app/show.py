@@ -23,7 +23,6 @@ from streamlog.diagnostics import Source
 from streamlog.rewrite.bistate import Bistate
 from streamlog.syntax.ast import Rule
 from streamlog.syntax.pretty import pretty
-from streamlog.syntax.walk import atoms
 
 
 def _place(rule: Rule | None, home: Source) -> str:
@@ -66,11 +65,11 @@ def _table(*columns: str) -> Table:
 def contract(contract: Contract, home: Source, width: int) -> Text:
     """The sentence for the program, and a row for each predicate."""
     table = _table("predicate", "class", "delay", "released", "kept", "because of")
-    waiting = _at_the_end(contract)
     for p in contract.predicates:
+        if p.is_open:  # true of endlessly many values: tested by its callers, never stored
+            table.add_row(p.predicate.name, _class(p, contract), "", "when asked", "", "")
+            continue
         delay, delay_rules = _delay(p)
-        if p.predicate.name in waiting:
-            delay, delay_rules = "end of data", []
         rules = dict.fromkeys(
             place for rule in (*delay_rules, p.kept.because) if (place := _place(rule, home))
         )
@@ -83,43 +82,32 @@ def contract(contract: Contract, home: Source, width: int) -> Text:
 
 def summary(contract: Contract) -> str:
     """What to know first: does it block, how slow is the slowest answer, what grows for ever."""
-    parts = []
-    if contract.kind is Class.BLOCKING:
-        parts.append("Blocking: for stored data only.")
-    else:
-        parts.append("Non-blocking.")
-        answers = [p for p in contract.predicates if p.predicate.name in contract.outputs]
-        slowest = max(answers, key=_by, default=None)
-        if slowest and _by(slowest) > 0:
-            late = quantity(_by(slowest), slowest.clock)
-            parts.append(f"Slowest answer: {slowest.predicate.name}, {late} after its event.")
-        elif slowest:
-            parts.append("No answer waits for later events.")
+    if any(map(_waits_for_the_end, contract.predicates)):
+        return "Blocking: for stored data only. Answers come when all data have been read."
+    parts = ["Non-blocking."]
+    answers = [p for p in contract.predicates if p.predicate.name in contract.outputs]
+    slowest = max(answers, key=_by, default=None)
+    if slowest and _by(slowest) > 0:
+        late = quantity(_by(slowest), slowest.clock)
+        parts.append(f"Slowest answer: {slowest.predicate.name}, {late} after its event.")
+    elif slowest:
+        parts.append("No answer waits for later events.")
     growing = [p for p in contract.predicates if p.kept.is_unbounded]
     if growing:
         named = "; ".join(f"{p.predicate.name}, {_kept(p)}" for p in growing)
         parts.append(f"Unbounded state: {named}.")
-    else:
+    elif contract.kind is not Class.BLOCKING:
         parts.append("State is bounded.")
     return " ".join(parts)
 
 
-def _at_the_end(contract: Contract) -> set[str]:
-    """The predicates that a blocking rule defines, and all that rest on them."""
-    found: set[str] = set()
-    before = -1
-    while before < len(found):
-        before = len(found)
-        found |= {
-            r.rule.head.pred
-            for r in contract.rules
-            if r.kind is Class.BLOCKING or any(a.pred in found for a in atoms(r.rule.body))
-        }
-    return found
+def _waits_for_the_end(p: PredicateContract) -> bool:
+    """Whether some stream must have ended before the predicate is complete."""
+    return any(d.by is None for d in p.delays)
 
 
 def _by(p: PredicateContract) -> int:
-    return max((d.by for d in p.delays), default=0)
+    return max((d.by for d in p.delays if d.by is not None), default=0)
 
 
 def _class(p: PredicateContract, contract: Contract) -> str:
@@ -135,20 +123,22 @@ def _delay(p: PredicateContract) -> tuple[str, list[Rule | None]]:
     """One figure when all streams agree, else one a stream; and the rules behind them."""
     if p.predicate.kind is not Kind.DERIVED or not p.delays:
         return "", []
-    later = [d.because for d in p.delays if d.by > 0]
+    if _waits_for_the_end(p):
+        return "end of data", [d.because for d in p.delays if d.by is None]
+    later = [d.because for d in p.delays if d.by]
     if len({d.by for d in p.delays}) == 1:
-        return quantity(p.delays[0].by, p.clock), later
-    return "\n".join(f"{d.stream} {quantity(d.by, p.clock)}" for d in p.delays), later
+        return quantity(_by(p), p.clock), later
+    return "\n".join(f"{d.stream} {quantity(d.by or 0, p.clock)}" for d in p.delays), later
 
 
 def _kept(p: PredicateContract) -> str:
     match p.kept.what:
         case Keeps.SPAN:
             return quantity(p.kept.span, p.clock)
-        case Keeps.PER_KEY if p.kept.columns:
-            return f"one row per {', '.join(p.kept.columns)}"
         case Keeps.PER_KEY:
-            return "one row"
+            key = f" per {', '.join(p.kept.columns)}" if p.kept.columns else ""
+            span = f"{quantity(p.kept.span, p.clock)}, and " if p.kept.span else ""
+            return f"{span}one row{key}"
         case Keeps.EVERYTHING:
             return "every fact"
         case Keeps.STATIC:
@@ -159,7 +149,6 @@ def _kept(p: PredicateContract) -> str:
 
 def contract_data(contract: Contract) -> dict[str, Any]:
     """Distances are in the unit of the clock: microseconds for `time`."""
-    waiting = _at_the_end(contract)
     return {
         "class": contract.kind.value,
         "summary": summary(contract),
@@ -172,7 +161,7 @@ def contract_data(contract: Contract) -> dict[str, Any]:
                 "open": p.is_open,
                 "clock": str(p.clock) if p.clock else None,
                 "delays": [_delay_data(d) for d in p.delays],
-                "at_end_of_data": p.predicate.name in waiting,
+                "at_end_of_data": _waits_for_the_end(p),
                 "released": p.released.value if p.released else None,
                 "kept": _kept_data(p.kept),
             }
@@ -199,7 +188,7 @@ def _delay_data(delay: Delay) -> dict[str, Any]:
 def _kept_data(kept: Kept) -> dict[str, Any]:
     return {
         "what": kept.what.value,
-        "span": kept.span if kept.what is Keeps.SPAN else None,
+        "span": kept.span if kept.what in (Keeps.SPAN, Keeps.PER_KEY) else None,
         "columns": list(kept.columns),
         "because": _rule_data(kept.because) if kept.because else None,
     }
@@ -247,8 +236,10 @@ def strata_data(graph: Graph, strata: Strata) -> list[dict[str, Any]]:
 # --------------------------------------------------------------------------------- bistate
 
 
-def bistate(bistate: Bistate) -> str:
+def bistate(bistate: Bistate | None) -> str:
     """A program; its strata follow as comments."""
+    if bistate is None:
+        return "% There is none: some answer rests on any later time, not on new and old alone."
     strata = [
         f"% stratum {number}: {', '.join(names)}"
         for number, names in enumerate(bistate.strata)
@@ -257,7 +248,9 @@ def bistate(bistate: Bistate) -> str:
     return pretty(bistate.module) + "\n" + "\n".join(strata)
 
 
-def bistate_data(bistate: Bistate) -> dict[str, Any]:
+def bistate_data(bistate: Bistate | None) -> dict[str, Any] | None:
+    if bistate is None:
+        return None
     return {"program": pretty(bistate.module), "strata": [list(s) for s in bistate.strata]}
 
 
@@ -273,7 +266,7 @@ def view(compilation: Compilation, name: str, form: str | None, width: int) -> T
         case "strata":
             return strata(graph, the(compilation.strata), compilation.clocks, width)
         case "bistate":
-            return Text(bistate(the(compilation.bistate)))
+            return Text(bistate(compilation.bistate))
         case _:
             return Text(dot(graph, promised) if form == "dot" else mermaid(graph, promised))
 
@@ -284,6 +277,6 @@ def data(compilation: Compilation, name: str) -> Any:
         case "strata":
             return strata_data(the(compilation.graph), the(compilation.strata))
         case "bistate":
-            return bistate_data(the(compilation.bistate))
+            return bistate_data(compilation.bistate)
         case _:
             return contract_data(the(compilation.contract))

@@ -8,12 +8,11 @@ conjunction n, `new_p` the rows of p that nobody has seen yet, `seen_p` those th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 
 from streamlog.analysis.builtins import WHOLE
 from streamlog.analysis.types import TypeTable
+from streamlog.kernel.generated import Generated
 from streamlog.kernel.terms import name, python, test
 from streamlog.plan.lower import reads
 from streamlog.plan.steps import (
@@ -31,59 +30,11 @@ from streamlog.plan.steps import (
     Store,
 )
 from streamlog.rewrite.close import FROM_CORE
-from streamlog.syntax.ast import Agg, Atom, BinOp, Call, Const, Neg, Rule, Term, Type, Var
+from streamlog.syntax.ast import Agg, Atom, BinOp, Call, Const, Neg, Term, Type, Var
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import walk
 
-# State that is changed in place and never replaced, and what the code calls.
-_GLOBALS = re.compile(
-    r"\b(?:index_\w+|pending_\d+|solutions_\d+|new_\w+|seen_\w+|sums_\w+|any_between|between"
-    r"|bisect_left|insort|never|ever|whole|prefix|fsum)\b"
-)
-
 _STEPPED = ("floor", "ceil", "abs")
-
-
-class Generated:
-    """Source text, and which rule each of its lines belongs to."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.rules: dict[int, Rule] = {}
-        self._depth = 0
-        self._rule: Rule | None = None
-
-    def __call__(self, line: str) -> None:
-        self.lines.append("    " * self._depth + line)
-        if self._rule is not None:
-            self.rules[len(self.lines)] = self._rule
-
-    @contextmanager
-    def block(self, line: str) -> Iterator[None]:
-        self(line)
-        self._depth += 1
-        yield
-        self._depth -= 1
-
-    @contextmanager
-    def part_of(self, rule: Rule) -> Iterator[None]:
-        self._rule = rule
-        yield
-        self._rule = None
-
-    @contextmanager
-    def function(self, name: str, parameters: str = "") -> Iterator[None]:
-        """A function whose globals are its parameters' defaults: locals are faster."""
-        at = len(self.lines)
-        with self.block(""):
-            yield
-        used = sorted({n for line in self.lines[at:] for n in _GLOBALS.findall(line)})
-        defaults = [f"{n}={n}" for n in used]
-        self.lines[at] = f"def {name}({', '.join(filter(None, [parameters, *defaults]))}):"
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.lines) + "\n"
 
 
 def identifier(pred: str) -> str:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from streamlog.analysis.builtins import TICK
 from streamlog.kernel.aggregates import aggregate, row_of
-from streamlog.kernel.codegen import Generated, generate, identifier
+from streamlog.kernel.codegen import generate, identifier
 from streamlog.kernel.frontier import Frontiers
+from streamlog.kernel.generated import Generated
 from streamlog.kernel.memory import Memory
 from streamlog.kernel.terms import EvaluationError
 from streamlog.plan.steps import Component, Grouping, Plan, RulePlan

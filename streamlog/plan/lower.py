@@ -65,6 +65,8 @@ def lower(
     delays[TICK] = dict.fromkeys(schema.streams, 0)
     time_of = {(id(t.rule), id(t.body)): t for t in times}
     groups = _groupings(schema, strata)
+    replaced = frozenset(g.pred for g in groups.values() if g.improving)
+    program = _Program(schema, graph.component_of, delays, replaced)
     rules: list[RulePlan] = []
     for rule in schema.rules:
         bodies = branches(rule.body)
@@ -73,9 +75,7 @@ def lower(
             if time is not None and not time.can_fire:
                 continue
             group = groups.get(rule.span)
-            rules.append(
-                _Lowering(len(rules), rule, body, time, schema, graph, delays, group).plan()
-            )
+            rules.append(_Lowering(program, len(rules), rule, body, time, group).plan())
     members: dict[int, list[int]] = {}
     for plan in rules:
         if plan.group is not None:
@@ -165,21 +165,28 @@ class _Parts:
     lookups: tuple[Body, ...]  # positive goals of which only the existence matters
 
 
+@frozen
+class _Program:
+    """What the lowering of a rule must know of the program around it."""
+
+    schema: Schema
+    component_of: Mapping[str, int]
+    delays: Delays
+    replaced: frozenset[str]  # predicates whose rows a better one may replace
+
+
 class _Lowering:
     def __init__(
         self,
+        program: _Program,
         number: int,
         rule: Rule,
         body: Body,
         time: BranchTime | None,
-        schema: Schema,
-        graph: Graph,
-        delays: Delays,
         group: Grouping | None,
     ) -> None:
-        self.delays = delays
-        self.component_of = graph.component_of
-        self.number, self.rule, self.schema, self.group = number, rule, schema, group
+        self.program, self.schema = program, program.schema
+        self.number, self.rule, self.group = number, rule, group
         self.body, self.time = body, time
         self.goal_of = {id(g.atom): g for g in time.goals} if time else {}
         head = rule.head.args
@@ -197,8 +204,8 @@ class _Lowering:
         if window is not None:
             parts, self.group = window[0], None
         bound = frozenset(v.name for x in (*parts.goals, *parts.tests) for v in variables(x))
-        checks: list[Step] = [exists(x, bound, self.schema, wanted=True) for x in parts.lookups]
-        checks += (exists(n.body, bound, self.schema, wanted=False) for n in parts.negations)
+        checks: list[Step] = [self._exists(x, bound, wanted=True) for x in parts.lookups]
+        checks += (self._exists(n.body, bound, wanted=False) for n in parts.negations)
         if window is not None:
             checks.append(window[1])
         order = tuple(
@@ -221,6 +228,9 @@ class _Lowering:
             self.group.number if self.group else None,
             self._is_injective(parts),
         )
+
+    def _exists(self, body: Body, bound: frozenset[str], wanted: bool) -> Exists:
+        return exists(body, bound, self.schema, wanted, self.program.replaced)
 
     def _window(self, parts: _Parts) -> tuple[_Parts, Fold] | None:
         """An aggregate over one goal in a window of time around the others, as a fold.
@@ -290,7 +300,7 @@ class _Lowering:
         Only for goals strictly before the head and outside its recursion: they are complete
         when the head is decided.
         """
-        if self.component_of[goal.pred] == self.component_of[self.rule.head.pred]:
+        if self.program.component_of[goal.pred] == self.program.component_of[self.rule.head.pred]:
             return None
         found = self.goal_of.get(id(goal))
         if self.group or found is None or not self._is_known_by(found, goals):
@@ -319,8 +329,8 @@ class _Lowering:
             at = self.goal_of.get(id(other))
             if other is goal.atom or at is None or not at.ahead == 0 == at.back:
                 continue
-            if self.delays[goal.atom.pred].keys() == {other.pred}:
-                delay = self.delays[goal.atom.pred][other.pred]
+            if self.program.delays[goal.atom.pred].keys() == {other.pred}:
+                delay = self.program.delays[goal.atom.pred][other.pred]
                 if delay is not None and delay + goal.ahead < 0:
                     return True
         return False

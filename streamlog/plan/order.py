@@ -168,24 +168,37 @@ def _strongest(terms: list[Term], function: str) -> Term | None:
 
 
 def exists(
-    literals: Iterable[Literal], bound: frozenset[str], schema: Schema, wanted: bool
+    literals: Iterable[Literal],
+    bound: frozenset[str],
+    schema: Schema,
+    wanted: bool,
+    replaced: frozenset[str] = frozenset(),
 ) -> Exists:
-    """Whether a conjunction has a solution; its other variables are its own."""
+    """Whether a conjunction has a solution; its other variables are its own.
+
+    `replaced` are predicates whose rows may be taken back, so that all of them must be stored.
+    """
     literals = tuple(literals)
     plain = [x for x in literals if not isinstance(x, Not)]
     steps = list(in_order(plain, bound, schema))
     inside = bound | {n for x in plain for n in _names(x)}
-    steps += (exists(x.body, inside, schema, wanted=False) for x in literals if isinstance(x, Not))
-    return Exists(tuple(_earliest(steps, bound)), wanted)
+    steps += (
+        exists(x.body, inside, schema, wanted=False, replaced=replaced)
+        for x in literals
+        if isinstance(x, Not)
+    )
+    return Exists(tuple(_earliest(steps, replaced)), wanted)
 
 
-def _earliest(steps: list[Step], bound: frozenset[str]) -> list[Step]:
+def _earliest(steps: list[Step], replaced: frozenset[str]) -> list[Step]:
     """`exists at or before`: the earliest timestamp of each key is enough.
 
     Join msg(T0, X) by time up to T - 1     Join msg(T0, X) earliest up to T - 1
     """
     match steps:
-        case [Join(atom, Index(pred, key, Store.BY_TIME), None, high) as join] if high:
+        case [Join(atom, Index(pred, key, Store.BY_TIME), None, high) as join] if (
+            high and pred not in replaced
+        ):
             free = [a for i, a in enumerate(atom.args) if i not in key]
             if len(set(free)) == len(free) and all(isinstance(a, Var) for a in free):
                 return [evolve(join, index=Index(pred, key, Store.EARLIEST))]

@@ -35,7 +35,7 @@ from streamlog.syntax.ast import (
     Test,
     Var,
 )
-from streamlog.syntax.walk import map_body_terms, walk, map_terms
+from streamlog.syntax.walk import map_body_terms, map_terms, walk
 
 
 def close(module: Module, open_rules: Iterable[OpenRule]) -> Module:

@@ -107,7 +107,8 @@ class Terms:
             case Call("max" | "min" as name, args):
                 return self._extremum(args, 1 if name == "max" else -1, seen)
             case Call("abs", (arg,)):
-                return self._extremum((arg, Neg(arg, span=term.span)), 1, seen)
+                zero = Const(0, Type.INT, span=term.span)
+                return self._extremum((arg, BinOp("-", zero, arg, span=term.span)), 1, seen)
             case Call("floor" | "ceil" as name, (value, step)):
                 return self._rounded(name, term, value, step, seen)
             case _:

@@ -18,7 +18,7 @@ from streamlog.analysis.time.constraints import (
 )
 from streamlog.analysis.time.dbm import Dbm
 from streamlog.analysis.types import TypeTable
-from streamlog.diagnostics import Diagnostic, finding
+from streamlog.diagnostics import Diagnostic, Span, finding
 from streamlog.syntax.ast import (
     Atom,
     Body,
@@ -120,24 +120,38 @@ def reaches(
                     "SL0405",
                     "this offset does not fit into 64 bits",
                     overflow.term.span,
-                    help="times are 64-bit microseconds: about 292,000 years either way",
+                    help="timestamps are 64-bit integers; in microseconds that is about 292,000 "
+                    "years either way",
                 )
             )
         result += found
-        diagnostics += _never(rule, found)
+        diagnostics += _never(rule, found, schema)
     return tuple(result), tuple(diagnostics)
 
 
-def _never(rule: Rule, found: list[BranchTime]) -> Iterator[Diagnostic]:
+def _never(rule: Rule, found: list[BranchTime], schema: Schema) -> Iterator[Diagnostic]:
     for branch in found:
         if not branch.can_fire:
+            first, *others = _contradiction(branch, schema) or [rule.head.span]
             yield finding(
                 "SL0503",
                 f"this rule for `{rule.head.pred}` can never fire: its comparisons "
                 "contradict each other",
-                rule.span,
-                related=[(c.span, "") for c in branch.body if isinstance(c, Comparison)],
+                first,
+                "these cannot all be true" if others else "this cannot be true",
+                related=[(span, "") for span in others],
+                help="one of them may be the wrong way round; else drop the rule",
             )
+
+
+def _contradiction(branch: BranchTime, schema: Schema) -> list[Span]:
+    """A smallest set of comparisons that cannot hold together."""
+    body = branch.body
+    for literal in body:
+        rest = tuple(other for other in body if other is not literal)
+        if not matrices(_formulas(rest, schema, branch.terms)):
+            body = rest
+    return [literal.span for literal in body if isinstance(literal, Comparison)]
 
 
 def _branch(rule: Rule, body: Body, schema: Schema, types: TypeTable) -> BranchTime:
@@ -209,7 +223,7 @@ def _smallest(values: Iterable[int | None]) -> int | None:
 
 def inner_terms(body: Body, negation: Not, schema: Schema, terms: Terms, clocks: set[str]) -> Terms:
     """What is known inside a negation: the same, and more about its local variables."""
-    outside = {v.name for other in body if other is not negation for v in variables(other)}
+    outside = {v.name for other in body if not isinstance(other, Not) for v in variables(other)}
     definitions = {
         name: term
         for name, term in _definitions(negation.body, clocks)

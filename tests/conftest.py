@@ -1,0 +1,30 @@
+"""Texts that tests compare with files: `UPDATE_GOLDENS=1 pytest` writes the files anew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+# A .slog file here is what some test reads, not a suite of its own.
+collect_ignore_glob = ["*.slog"]
+
+Golden = Callable[[Path, str], None]
+UPDATE = os.environ.get("UPDATE_GOLDENS", "") not in ("", "0")
+
+
+@pytest.fixture
+def golden() -> Golden:
+    """Compare a text with the file that holds what it should be."""
+
+    def check(path: Path, text: str) -> None:
+        if UPDATE:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.exists(), f"there is no {path.name}: run with UPDATE_GOLDENS=1 and read it"
+        assert text == path.read_text(encoding="utf-8")
+
+    return check
