@@ -102,6 +102,17 @@ class Memory:
                 if not stored[key]:
                     del stored[key]
 
+    def size(self) -> int:
+        """The rows in memory, those too that are due to be forgotten."""
+        rows = sum(len(self.pending(rule)) for rule in self.plan.rules)
+        for pred in self.temporal:
+            stores = {i.store for i in self.plan.indexes if i.pred == pred}
+            if stores - {Store.EARLIEST}:
+                rows += self._left.get(pred, 0) + self._fed.get(pred, 0)
+        return rows + sum(
+            len(self.index(i)) for i in self.plan.indexes if i.store is Store.EARLIEST
+        )
+
     # -------------------------------------------------------------- forgetting
 
     def forget(self, frontiers: Frontiers, exactly: bool = False) -> None:

@@ -356,6 +356,9 @@ class Kernel:
     def holding(self) -> Mapping[str, list[Row]]:
         return self._memory.holding(self._frontiers)
 
+    def size(self) -> int:
+        return self._memory.size()
+
     def save(self) -> Mapping[str, list[Row]]:
         saved = self._memory.save(self._frontiers)
         return {**saved, "started": [(int(self._started),)]}

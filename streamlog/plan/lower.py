@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping
 
-from attrs import evolve, frozen
+from attrs import evolve
 
-from streamlog.analysis.builtins import FILTERS, TICK
+from streamlog.analysis.builtins import TICK
 from streamlog.analysis.contract import Contract
 from streamlog.analysis.dependency import Graph, Mark
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.strata import Strata
-from streamlog.analysis.time.reach import BranchTime, Goal
-from streamlog.plan.order import exists, in_order, range_join
+from streamlog.analysis.time.reach import BranchTime
+from streamlog.plan.conjunction import Conjunction, Surroundings, conjunction
+from streamlog.plan.order import exists, in_order
+from streamlog.plan.rewrites.lookups import lookups
+from streamlog.plan.rewrites.windows import window
 from streamlog.plan.steps import (
     Awaits,
     Component,
@@ -28,26 +30,16 @@ from streamlog.plan.steps import (
     Reader,
     RulePlan,
     Step,
-    Store,
 )
 from streamlog.rewrite.close import FROM_CORE
 from streamlog.syntax.ast import (
     Agg,
-    Atom,
     Body,
-    Comparison,
-    Literal,
-    Not,
     Rule,
-    Term,
     Var,
     branches,
 )
 from streamlog.syntax.walk import variables
-
-Delays = dict[str, dict[str, int | None]]  # by predicate and stream, as in the contract
-FOLDED = "folded"
-HEAD_TIME = "head_time"  # a variable of ours: the language's start with a capital or `_`
 
 
 def lower(
@@ -58,7 +50,7 @@ def lower(
     promised: Contract,
 ) -> Plan:
     """The plan of a program without open predicates."""
-    delays: Delays = {
+    delays: dict[str, dict[str, int | None]] = {
         p.predicate.name: {d.stream: d.by for d in p.delays} for p in promised.predicates
     }
     delays |= {stream: {stream: 0} for stream in schema.streams}
@@ -66,7 +58,7 @@ def lower(
     time_of = {(id(t.rule), id(t.body)): t for t in times}
     groups = _groupings(schema, strata)
     replaced = frozenset(g.pred for g in groups.values() if g.improving)
-    program = _Program(schema, graph.component_of, delays, replaced)
+    program = Surroundings(schema, graph.component_of, delays, replaced)
     rules: list[RulePlan] = []
     for rule in schema.rules:
         bodies = branches(rule.body)
@@ -75,7 +67,8 @@ def lower(
             if time is not None and not time.can_fire:
                 continue
             group = groups.get(rule.span)
-            rules.append(_Lowering(program, len(rules), rule, body, time, group).plan())
+            found = conjunction(program, rule, body, time, group)
+            rules.append(_Lowering(len(rules), found).plan())
     members: dict[int, list[int]] = {}
     for plan in rules:
         if plan.group is not None:
@@ -155,234 +148,88 @@ def _components(schema: Schema, graph: Graph, strata: Strata) -> Iterator[Compon
         yield Component(names, bool(internal), bool(marked or improving & set(internal)))
 
 
-@frozen
-class _Parts:
-    """A conjunction's literals by the role they play."""
-
-    goals: tuple[Atom, ...]  # positive, with rows to enumerate
-    tests: tuple[Literal, ...]  # comparisons and built-in tests
-    negations: tuple[Not, ...]
-    lookups: tuple[Body, ...]  # positive goals of which only the existence matters
-
-
-@frozen
-class _Program:
-    """What the lowering of a rule must know of the program around it."""
-
-    schema: Schema
-    component_of: Mapping[str, int]
-    delays: Delays
-    replaced: frozenset[str]  # predicates whose rows a better one may replace
-
-
 class _Lowering:
-    def __init__(
-        self,
-        program: _Program,
-        number: int,
-        rule: Rule,
-        body: Body,
-        time: BranchTime | None,
-        group: Grouping | None,
-    ) -> None:
-        self.program, self.schema = program, program.schema
-        self.number, self.rule, self.group = number, rule, group
-        self.body, self.time = body, time
-        self.goal_of = {id(g.atom): g for g in time.goals} if time else {}
-        head = rule.head.args
-        self.extra: tuple[Literal, ...] = ()
-        if time is not None and not isinstance(head[0], Var):
-            stamp = Var(HEAD_TIME, span=head[0].span)
-            self.extra = (Comparison("=", stamp, head[0], span=head[0].span),)
-            head = (stamp, *head[1:])
-        self.head = head
+    """One conjunction, rewritten, as a plan."""
+
+    def __init__(self, number: int, original: Conjunction) -> None:
+        self.number = number
+        self.original = original
+        self.found = window(lookups(original))
+        self.schema = original.program.schema
 
     def plan(self) -> RulePlan:
-        parts = self._parts()
-        awaits = tuple(dict.fromkeys(self._awaits(parts)))
-        window = self._window(parts)
-        if window is not None:
-            parts, self.group = window[0], None
-        bound = frozenset(v.name for x in (*parts.goals, *parts.tests) for v in variables(x))
-        checks: list[Step] = [self._exists(x, bound, wanted=True) for x in parts.lookups]
-        checks += (self._exists(n.body, bound, wanted=False) for n in parts.negations)
-        if window is not None:
-            checks.append(window[1])
+        found = self.found
+        bound = frozenset(v.name for x in (*found.goals, *found.tests) for v in variables(x))
+        checks: list[Step] = [self._exists(x, bound, wanted=True) for x in found.lookups]
+        checks += (self._exists(n.body, bound, wanted=False) for n in found.negations)
+        if found.fold is not None:
+            checks.append(found.fold)
         order = tuple(
             a.args[0]
-            for a in parts.goals
+            for a in found.goals
             if self.schema.is_temporal(a.pred)
             and isinstance(a.args[0], Var)
             and not _is_from_core(a.args[0])
         )
-        carries = self._carries(checks, bound, order)
         return RulePlan(
             self.number,
-            self.rule,
-            self.head,
-            tuple(self._pipelines(parts)),
-            carries,
+            found.rule,
+            found.head,
+            tuple(self._pipelines()),
+            self._carries(checks, bound, order),
             tuple(checks),
-            awaits,
+            tuple(dict.fromkeys(self._awaits())),
             order,
-            self.group.number if self.group else None,
-            self._is_injective(parts),
+            found.group.number if found.group else None,
+            self._is_injective(),
         )
 
     def _exists(self, body: Body, bound: frozenset[str], wanted: bool) -> Exists:
-        return exists(body, bound, self.schema, wanted, self.program.replaced)
+        return exists(body, bound, self.schema, wanted, self.found.program.replaced)
 
-    def _window(self, parts: _Parts) -> tuple[_Parts, Fold] | None:
-        """An aggregate over one goal in a window of time around the others, as a fold.
-
-        The others must make one solution for each group, and nothing but the window may speak
-        about the goal's own variables.
-        """
-        rules = self.schema.rules_of[self.rule.head.pred]
-        aggregates = [a for a in self.head if isinstance(a, Agg)]
-        if self.group is None or len(rules) > 1 or len(branches(self.rule.body)) > 1:
-            return None
-        if len(aggregates) > 1 or self.group.improving or self.group.distinct:
-            return None
-        (agg,) = aggregates
-        groups = {a.name for a in self.head if isinstance(a, Var)}
-        for goal in parts.goals:
-            others = tuple(g for g in parts.goals if g is not goal)
-            bound = {v.name for g in others for v in variables(g)}
-            own = {v.name for v in variables(goal)} - bound
-            inside = [t for t in parts.tests if any(v.name in own for v in variables(t))]
-            rest = [t for t in parts.tests if not any(t is i for i in inside)]
-            readers = (*rest, *parts.negations, *(a for a in self.head if a is not agg))
-            if (
-                agg.func not in ("sum", "count", "avg", "min", "max")
-                or id(goal) not in self.goal_of
-                or not any(id(g) in self.goal_of for g in others)
-                or not bound <= groups
-                or any(v.name in own for r in readers for v in variables(r))
-            ):
-                continue
-            join, used = range_join(goal, inside, bound, self.schema)
-            columns = {a: i for i, a in enumerate(goal.args) if isinstance(a, Var)}
-            column = columns.get(agg.arg) if isinstance(agg.arg, Var) else None
-            is_range = join.index.store is Store.BY_TIME and len(used) == len(inside)
-            if not is_range or (agg.func != "count" and not column):
-                continue
-            value = Var(FOLDED, span=agg.span)
-            self.head = tuple(value if a is agg else a for a in self.head)
-            fold = Fold(value, agg.func, join, None if agg.func == "count" else column)
-            return _Parts(others, tuple(rest), parts.negations, parts.lookups), fold
-        return None
-
-    def _parts(self) -> _Parts:
-        goals = [a for a in self.body if isinstance(a, Atom) and a.pred not in FILTERS]
-        tests: list[Literal] = [
-            x
-            for x in self.body
-            if isinstance(x, Comparison) or (isinstance(x, Atom) and x.pred in FILTERS)
-        ]
-        tests += self.extra
-        negations = tuple(x for x in self.body if isinstance(x, Not))
-        lookups: list[Body] = []
-        for goal in tuple(goals):
-            conditions = self._lookup(goal, goals, tests, (*negations, *itertools.chain(*lookups)))
-            if conditions is not None:
-                goals.remove(goal)
-                tests = [t for t in tests if not any(t is c for c in conditions)]
-                lookups.append((goal, *conditions))
-        return _Parts(tuple(goals), tuple(tests), negations, tuple(lookups))
-
-    def _lookup(
-        self, goal: Atom, goals: list[Atom], tests: list[Literal], readers: tuple[Literal, ...]
-    ) -> list[Literal] | None:
-        """The conditions of a goal of which only the existence matters, if it is one.
-
-        repeated(T, X) <- msg(T, X), msg(T0, X), T > T0: of the earlier messages one is enough.
-        Only for goals strictly before the head and outside its recursion: they are complete
-        when the head is decided.
-        """
-        if self.program.component_of[goal.pred] == self.program.component_of[self.rule.head.pred]:
-            return None
-        found = self.goal_of.get(id(goal))
-        if self.group or found is None or not self._is_known_by(found, goals):
-            return None
-        names = {v.name for v in variables(goal)}
-        bound = {v.name for g in goals if g is not goal for v in variables(g)}
-        own = names - bound
-        conditions = [t for t in tests if any(v.name in own for v in variables(t))]
-        rest = (*self.head, *readers, *(t for t in tests if t not in conditions))
-        if not own or own & {v.name for x in rest for v in variables(x)}:
-            return None
-        if any(isinstance(c, Comparison) and c.op == "=" for c in conditions):
-            return None
-        reach = {v.name for c in conditions for v in variables(c)}
-        return conditions if reach <= own | bound else None
-
-    def _is_known_by(self, goal: Goal, goals: list[Atom]) -> bool:
-        """Whether another goal's row tells by its arrival that all of this goal's are there.
-
-        A row of a stream at T is passed on when everything before T has come. So it is enough
-        that this goal depends on that stream alone, strictly before T, the head's timestamp.
-        """
-        if goal.ahead is None:
-            return False
-        for other in goals:
-            at = self.goal_of.get(id(other))
-            if other is goal.atom or at is None or not at.ahead == 0 == at.back:
-                continue
-            if self.program.delays[goal.atom.pred].keys() == {other.pred}:
-                delay = self.program.delays[goal.atom.pred][other.pred]
-                if delay is not None and delay + goal.ahead < 0:
-                    return True
-        return False
-
-    def _pipelines(self, parts: _Parts) -> Iterator[Pipeline]:
-        starts = [g for g in parts.goals if self.schema.is_temporal(g.pred)]
+    def _pipelines(self) -> Iterator[Pipeline]:
+        goals, tests = self.found.goals, self.found.tests
+        starts = [g for g in goals if self.schema.is_temporal(g.pred)] or list(goals)
         if not starts:
-            starts = list(parts.goals)
-        if not starts:
-            yield Pipeline(None, in_order(parts.tests, frozenset(), self.schema))
+            yield Pipeline(None, in_order(tests, frozenset(), self.schema))
         for number, start in enumerate(starts):
-            rest = [g for g in parts.goals if g is not start]
+            rest = [g for g in goals if g is not start]
             before = frozenset(id(g) for g in starts[:number] if g.pred == start.pred)
             bound = frozenset(v.name for v in variables(start))
-            steps = in_order([*rest, *parts.tests], bound, self.schema, before)
-            yield Pipeline(start, steps)
+            yield Pipeline(start, in_order([*rest, *tests], bound, self.schema, before))
 
     def _carries(
         self, checks: list[Step], bound: frozenset[str], order: tuple[Var, ...]
     ) -> tuple[Var, ...]:
         """What must be known of a solution to decide it and to make its row."""
-        needed = list(self._of(self.head))
+        group, head = self.found.group, self.found.head
+        needed = [v for term in head for v in variables(term)]
         needed += (v for step in checks for v in reads(step))
-        if self.group is not None:
-            if any(func in ("first", "last") for _, func in self.group.aggregates):
+        if group is not None:
+            if any(func in ("first", "last") for _, func in group.aggregates):
                 needed += order
-            if self.group.distinct:
-                own = (v for x in self.body if not isinstance(x, Not) for v in variables(x))
-                needed += (v for v in own if not _is_from_core(v))
+            if group.distinct:
+                literals = (*self.found.goals, *self.found.tests)
+                own = sorted({v.name: v for x in literals for v in variables(x)}.items())
+                needed = [v for _, v in own if not _is_from_core(v)] + needed
         found = {v.name: v for v in needed if v.name in bound}
-        first = self.head[0] if self.time is not None else None
+        first = head[0] if self.found.time is not None else None
         rest = [v for n, v in found.items() if not (isinstance(first, Var) and n == first.name)]
-        if self.group is not None and self.group.distinct:
-            rest.sort(key=lambda v: v.name)
         return (first, *rest) if isinstance(first, Var) else tuple(rest)
 
-    def _of(self, terms: Iterable[Term]) -> Iterator[Var]:
-        for term in terms:
-            yield from variables(term)
-
-    def _awaits(self, parts: _Parts) -> Iterator[Awaits]:
-        looked_up = {id(body[0]) for body in parts.lookups}
-        for goal in self.time.goals if self.time else ():
-            if goal.negated or self.group is not None or id(goal.atom) in looked_up:
+    def _awaits(self) -> Iterator[Awaits]:
+        looked_up = [body[0] for body in self.found.lookups]
+        for goal in self.found.time.goals if self.found.time else ():
+            decides = goal.negated or self.original.group is not None
+            if decides or any(goal.atom is a for a in looked_up):
                 yield Awaits(goal.atom.pred, goal.ahead)
 
-    def _is_injective(self, parts: _Parts) -> bool:
+    def _is_injective(self) -> bool:
         """Whether different solutions always make different rows."""
-        if self.group is not None:
+        if self.found.group is not None:
             return True
-        shown = {a.name for a in self.head if isinstance(a, Var)}
-        return {v.name for g in parts.goals for v in variables(g)} <= shown
+        shown = {a.name for a in self.found.head if isinstance(a, Var)}
+        return {v.name for g in self.found.goals for v in variables(g)} <= shown
 
 
 def reads(step: Step) -> Iterator[Var]:

@@ -12,6 +12,7 @@ from attrs import evolve
 
 from streamlog.analysis.builtins import FILTERS
 from streamlog.analysis.schema import Schema
+from streamlog.plan.rewrites.earliest import earliest
 from streamlog.plan.steps import Exists, Extend, Filter, Index, Join, Step, Store
 from streamlog.syntax.ast import (
     Atom,
@@ -187,19 +188,4 @@ def exists(
         for x in literals
         if isinstance(x, Not)
     )
-    return Exists(tuple(_earliest(steps, replaced)), wanted)
-
-
-def _earliest(steps: list[Step], replaced: frozenset[str]) -> list[Step]:
-    """`exists at or before`: the earliest timestamp of each key is enough.
-
-    Join msg(T0, X) by time up to T - 1     Join msg(T0, X) earliest up to T - 1
-    """
-    match steps:
-        case [Join(atom, Index(pred, key, Store.BY_TIME), None, high) as join] if (
-            high and pred not in replaced
-        ):
-            free = [a for i, a in enumerate(atom.args) if i not in key]
-            if len(set(free)) == len(free) and all(isinstance(a, Var) for a in free):
-                return [evolve(join, index=Index(pred, key, Store.EARLIEST))]
-    return steps
+    return earliest(Exists(tuple(steps), wanted), replaced)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from attrs import frozen
 
@@ -41,8 +41,8 @@ class Executor(Protocol):
         """Take new rows of the streams and the streams' new progress.
 
         Rows of one stream come in the order of their times, over all steps, none twice, none
-        earlier than the progress the stream had before; a row may lie at or after the new
-        progress. Returns the rows of every derived predicate that have become certain.
+        earlier than the progress the stream had before and none later than the new one.
+        Returns the rows of every derived predicate that have become certain.
         """
 
     def holding(self) -> Mapping[str, list[Row]]:
@@ -53,6 +53,14 @@ class Executor(Protocol):
 
     def load(self, saved: Mapping[str, list[Row]]) -> None:
         """Continue from what `save` returned, in an executor of the same program."""
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """An executor that can say cheaply how much it holds."""
+
+    def size(self) -> int:
+        """How many rows are in memory: those of `holding`, and what is yet to be dropped."""
 
 
 # Makes an executor for a program and the rows of its tables.

@@ -1,0 +1,71 @@
+"""A conjunction of a rule on its way to a plan: its literals by the role they play."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from streamlog.analysis.builtins import FILTERS
+from streamlog.analysis.schema import Schema
+from streamlog.analysis.time.reach import BranchTime, Goal
+from streamlog.plan.steps import Fold, Grouping
+from streamlog.syntax.ast import Atom, Body, Comparison, Literal, Not, Rule, Term, Var
+
+HEAD_TIME = "head_time"  # a variable of ours: the language's start with a capital or `_`
+
+Delays = Mapping[str, Mapping[str, int | None]]  # by predicate and stream, as in the contract
+
+
+@frozen
+class Surroundings:
+    """What a conjunction must know of the program around it."""
+
+    schema: Schema
+    component_of: Mapping[str, int]
+    delays: Delays
+    replaced: frozenset[str]  # predicates whose rows a better one may replace
+
+
+@frozen
+class Conjunction:
+    """The rewrites of `plan.rewrites` take one and return one."""
+
+    program: Surroundings
+    rule: Rule
+    head: tuple[Term, ...]  # as in the rule, its timestamp a variable
+    goals: tuple[Atom, ...]  # positive, with rows to enumerate
+    tests: tuple[Literal, ...]  # comparisons and built-in tests
+    negations: tuple[Not, ...]
+    time: BranchTime | None
+    group: Grouping | None
+    lookups: tuple[Body, ...] = ()  # positive goals of which only the existence matters
+    fold: Fold | None = None
+
+    def time_of(self, atom: Atom) -> Goal | None:
+        """Where a goal lies in time, if it has one."""
+        goals = self.time.goals if self.time else ()
+        return next((g for g in goals if g.atom is atom), None)
+
+
+def conjunction(
+    program: Surroundings, rule: Rule, body: Body, time: BranchTime | None, group: Grouping | None
+) -> Conjunction:
+    head = rule.head.args
+    tests: list[Literal] = [
+        x for x in body if isinstance(x, Comparison) or (isinstance(x, Atom) and x.pred in FILTERS)
+    ]
+    if time is not None and not isinstance(head[0], Var):
+        stamp = Var(HEAD_TIME, span=head[0].span)
+        tests.append(Comparison("=", stamp, head[0], span=head[0].span))
+        head = (stamp, *head[1:])
+    return Conjunction(
+        program,
+        rule,
+        head,
+        tuple(a for a in body if isinstance(a, Atom) and a.pred not in FILTERS),
+        tuple(tests),
+        tuple(x for x in body if isinstance(x, Not)),
+        time,
+        group,
+    )

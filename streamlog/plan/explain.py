@@ -1,0 +1,197 @@
+"""A plan in words: where each rule starts, what it joins through which index, what it awaits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from attrs import evolve
+
+from streamlog.plan.conjunction import HEAD_TIME
+from streamlog.plan.lower import reads
+from streamlog.plan.rewrites.windows import FOLDED
+from streamlog.plan.steps import (
+    Awaits,
+    Component,
+    Exists,
+    Extend,
+    Filter,
+    Fold,
+    Grouping,
+    Index,
+    Join,
+    Pipeline,
+    Plan,
+    RulePlan,
+    Step,
+    Store,
+)
+from streamlog.rewrite.desugar import printable
+from streamlog.syntax.ast import BinOp, Comparison, Const, Term, Type, Var
+from streamlog.syntax.pretty import duration_text, pretty
+from streamlog.syntax.walk import N, map_terms, variables
+
+INDENT = "  "
+_OURS = {HEAD_TIME: "HeadTime", FOLDED: "Folded"}  # variables that the lowering makes
+
+
+def explain(plan: Plan, clocks: Mapping[str, Type | None]) -> str:
+    """Components in the order in which they run, their conjunctions, and the indexes at the end."""
+    groupings = {g.number: g for g in plan.groupings}
+    blocks = []
+    for component in plan.components:
+        rules = [r for r in plan.rules if r.rule.head.pred in component.preds]
+        if not rules:
+            continue
+        lines = [_heading(component)]
+        for rule in rules:
+            group = groupings[rule.group] if rule.group is not None else None
+            lines += (INDENT + line for line in _Words(rule, group, clocks).lines())
+        blocks.append("\n".join(lines))
+    if plan.indexes:
+        held = [INDENT + _index(i) for i in sorted(plan.indexes, key=lambda i: i.name)]
+        blocks.append("\n".join(["indexes", *held]))
+    return "\n\n".join(blocks)
+
+
+def _heading(component: Component) -> str:
+    how = "in one go"
+    if component.is_ordered:
+        how = "instant by instant"
+    elif component.is_recursive:
+        how = "until nothing is new"
+    return f"{', '.join(component.preds)}: {how}"
+
+
+def _index(index: Index) -> str:
+    key = _columns(index.key) if index.key else "all rows"
+    how = {
+        Store.ROWS: "",
+        Store.BY_TIME: ", in the order of time",
+        Store.EARLIEST: ", the earliest timestamp alone",
+    }
+    return f"{index.pred} {key}{how[index.store]}"
+
+
+def _columns(key: tuple[int, ...]) -> str:
+    return f"by column{'s' * (len(key) > 1)} {', '.join(str(i + 1) for i in key)}"
+
+
+class _Words:
+    """One conjunction. Variables that the rule does not name get names, unless they stand alone."""
+
+    def __init__(
+        self, rule: RulePlan, group: Grouping | None, clocks: Mapping[str, Type | None]
+    ) -> None:
+        self.rule, self.group, self.clocks = rule, group, clocks
+        self.head = evolve(rule.rule.head, args=rule.head)
+        used = Counter(v.name for v in variables(rule.head))
+        for pipeline in rule.pipelines[:1]:
+            used.update(v.name for v in self._in_pipeline(pipeline))
+        used.update(v.name for s in rule.checks for v in reads(s))
+        self.used = used
+
+    def _in_pipeline(self, pipeline: Pipeline) -> Iterator[Var]:
+        if pipeline.start is not None:
+            yield from variables(pipeline.start)
+        for step in pipeline.steps:
+            yield from reads(step)
+
+    def lines(self) -> Iterator[str]:
+        source = self.rule.rule.span.source
+        line = source.position(self.rule.rule.span.start)[0]
+        yield " ".join(map(str.strip, pretty(printable(self.rule.rule)).split("\n")))
+        yield f"{INDENT}{source.path} line {line}, conjunction {self.rule.number}"
+        for pipeline in self.rule.pipelines:
+            start = "once, at the beginning"
+            if pipeline.start is not None:
+                start = f"from each new {self.text(pipeline.start)}"
+            yield INDENT + start
+            yield from (INDENT * 2 + line for line in self._steps(pipeline.steps))
+        if not self.rule.is_immediate or self.rule.awaits:
+            yield f"{INDENT}when {self._awaited()}"
+            yield from (INDENT * 2 + line for line in self._steps(self.rule.checks))
+        yield INDENT + self._result()
+
+    def _awaited(self) -> str:
+        parts = sorted(map(self._complete, self.rule.awaits))
+        return " and ".join(parts) if parts else "its own instant is over"
+
+    def _complete(self, awaits: Awaits) -> str:
+        if awaits.ahead is None:
+            return f"{awaits.pred} has ended"
+        stamp = self.text(self.rule.head[0]) if self.rule.head else ""
+        distance = self._distance(abs(awaits.ahead), awaits.pred)
+        sign = "+" if awaits.ahead > 0 else "-"
+        far = f"{stamp} {sign} {distance}" if awaits.ahead else stamp
+        return f"{awaits.pred} is complete up to {far}"
+
+    def _distance(self, distance: int, pred: str) -> str:
+        clock = self.clocks.get(pred) or self.clocks.get(self.rule.rule.head.pred)
+        return duration_text(distance) if clock is Type.TIME else str(distance)
+
+    def _result(self) -> str:
+        if self.group is None:
+            return f"gives {self.text(self.head)}"
+        functions = ", ".join(f"{f} of column {i + 1}" for i, f in self.group.aggregates)
+        how = "keeping the best so far" if self.group.improving else "when the group is complete"
+        once = ", each solution once" if self.group.distinct else ""
+        return f"gives {self.text(self.head)}: {functions}, {how}{once} (group {self.group.number})"
+
+    # ----------------------------------------------------------------------------- steps
+
+    def _steps(self, steps: Iterable[Step]) -> Iterator[str]:
+        for step in steps:
+            match step:
+                case Join():
+                    also = ", not the row it started from" if step.not_itself else ""
+                    yield f"join {self._join(step)}{also}"
+                case Filter(test):
+                    yield f"only if {self.text(test)}"
+                case Extend(var, term):
+                    yield f"let {self.text(Comparison('=', var, term, span=term.span))}"
+                case Exists(inner, wanted):
+                    yield "only if there is" if wanted else "only if there is no"
+                    yield from (INDENT + line for line in self._steps(inner))
+                case Fold(var, func, join, column):
+                    what = "" if column is None else f" of column {column + 1}"
+                    yield f"let {self.text(var)} = {func}{what} over {self._join(join)}"
+
+    def _join(self, join: Join) -> str:
+        columns = f" {_columns(join.index.key)}" if join.index.key else " by scan"
+        if join.index.store is Store.EARLIEST:
+            columns += ", the earliest alone"
+        return self.text(join.atom) + columns + self._range(join.low, join.high)
+
+    def _range(self, low: Term | None, high: Term | None) -> str:
+        words = ""
+        if low is not None:
+            words += f", from {self._bound(low)}"
+        if high is not None:
+            words += f", {'up' if low is None else ''} to {self._bound(high)}".replace(",  ", " ")
+        return words
+
+    def _bound(self, term: Term) -> str:
+        """`T - 1` on a calendar is one microsecond."""
+        match term:
+            case BinOp(op, left, Const(1, Type.INT)) if self._on_calendar():
+                return f"{self.text(left)} {op} 1us"
+            case _:
+                return self.text(term)
+
+    def _on_calendar(self) -> bool:
+        return self.clocks.get(self.rule.rule.head.pred) is Type.TIME
+
+    # ----------------------------------------------------------------------------- names
+
+    def text(self, node: N) -> str:
+        return pretty(map_terms(node, self._named))
+
+    def _named(self, term: Term) -> Term:
+        if not isinstance(term, Var):
+            return term
+        if term.name in _OURS:
+            return evolve(term, name=_OURS[term.name])
+        if term.is_anonymous and self.used[term.name] > 1:
+            return evolve(term, name=term.name.replace("_#", "_"))
+        return term

@@ -1,0 +1,1 @@
+"""Plans made cheaper, one file a rewrite."""
