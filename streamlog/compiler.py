@@ -196,12 +196,16 @@ def _bistate(so_far: Compilation) -> Compilation:
 
 def _close(so_far: Compilation) -> Compilation:
     """The program that executors run, analysed anew because its rules have changed."""
-    module = close(the(so_far.module), so_far.open_rules)
-    if module is so_far.module:
-        return evolve(so_far, closed=so_far)
-    closed = Compilation(so_far.source, so_far.mode, so_far.root, module=module)
-    for run in (_schema, _types, _safety, _time, _strata, _contract):
-        closed = run(closed)
+    closed = so_far
+    for in_place in (False, True):
+        module, found = close(the(so_far.module), so_far.open_rules, in_place=in_place)
+        if module is so_far.module or found:
+            return evolve(so_far.saying(found), closed=so_far)
+        closed = Compilation(so_far.source, so_far.mode, so_far.root, module=module)
+        for run in (_schema, _types, _safety, _time, _strata, _contract):
+            closed = run(closed)
+        if closed.ok:
+            break
     assert closed.ok, [d.message for d in closed.diagnostics]
     return evolve(so_far, closed=closed)
 
@@ -245,8 +249,24 @@ def compile_source(
     until: str | None = None,
 ) -> Compilation:
     """The program of a text. `root` is the folder below which `use` may look."""
-    result = Compilation(source, mode, root)
-    for step in PASSES:
+    return _through(PASSES, Compilation(source, mode, root), until)
+
+
+def compile_module(
+    module: Module,
+    diagnostics: Iterable[Diagnostic] = (),
+    *,
+    mode: Mode = Mode.STREAM,
+    root: Path | None = None,
+) -> Compilation:
+    """The program of statements that were read already, perhaps from several texts."""
+    start = Compilation(module.span.source, mode, root, parsed=module, module=module)
+    read = [p.name for p in PASSES].index("load") + 1
+    return _through(PASSES[read:], start.saying(diagnostics))
+
+
+def _through(passes: Iterable[Pass], result: Compilation, until: str | None = None) -> Compilation:
+    for step in passes:
         if result.ok or (step.in_spite_of_errors and result.schema and result.types):
             result = step.run(result)
         if step.name == until:

@@ -13,7 +13,7 @@ import click
 from streamlog import __version__
 
 # In the order of the help: what people use most comes first.
-COMMANDS = ("check", "explain", "fmt", "new", "completion")
+COMMANDS = ("check", "test", "explain", "run", "fmt", "new", "completion")
 
 MISUSE = 2
 EX_SOFTWARE = 70
@@ -75,7 +75,9 @@ def main() -> None:
     \b
     streamlog new airport             start a project with a worked example
     streamlog check airport           is every program in order?
+    streamlog test airport            does every program do what its tests say?
     streamlog explain airport         how late is each answer, what must be kept?
+    streamlog run airport.slog        what are the answers?
     streamlog explain SL0401          what does this code mean?
 
     Exit codes: 0 fine, 1 findings, 2 misuse. NO_COLOR turns colours off.

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from attrs import evolve
+
 from streamlog.analysis.types import ANY
 from streamlog.app import show
 from streamlog.app.graph import arrows
 from streamlog.compiler import Compilation, the
+from streamlog.plan.explain import explain
+from streamlog.rewrite.desugar import printable
+from streamlog.syntax.ast import Module
 from streamlog.syntax.pretty import pretty
 
 WIDTH = 80
@@ -22,6 +27,18 @@ def _parse(compilation: Compilation) -> str | None:
 
 def _module(compilation: Compilation) -> str | None:
     return pretty(compilation.module) if compilation.module else None
+
+
+def _desugar(compilation: Compilation) -> str | None:
+    return _printable(compilation.module) if compilation.module else None
+
+
+def _close(compilation: Compilation) -> str | None:
+    return _printable(the(compilation.closed.module)) if compilation.closed else None
+
+
+def _printable(module: Module) -> str:
+    return pretty(evolve(module, statements=tuple(map(printable, module.statements))))
 
 
 def _schema(compilation: Compilation) -> str | None:
@@ -91,6 +108,10 @@ def _bistate(compilation: Compilation) -> str | None:
     return show.bistate(compilation.bistate) if compilation.bistate else None
 
 
+def _plan(compilation: Compilation) -> str | None:
+    return explain(compilation.plan, compilation.clocks) if compilation.plan else None
+
+
 def _lines(lines: Iterator[str]) -> str:
     return "\n".join(lines)
 
@@ -98,7 +119,7 @@ def _lines(lines: Iterator[str]) -> str:
 DUMPS: dict[str, Callable[[Compilation], str | None]] = {
     "parse": _parse,
     "load": _module,
-    "desugar": _module,
+    "desugar": _desugar,
     "schema": _schema,
     "types": _types,
     "safety": _safety,
@@ -107,4 +128,6 @@ DUMPS: dict[str, Callable[[Compilation], str | None]] = {
     "contract": _contract,
     "open_predicates": _open_predicates,
     "bistate": _bistate,
+    "close": _close,
+    "plan": _plan,
 }

@@ -55,6 +55,7 @@ def _complete_target(
 @click.option("--contract", is_flag=True, help="Delay, release and state (the default).")
 @click.option("--bistate", is_flag=True, help="The program in terms of new and old facts.")
 @click.option("--strata", is_flag=True, help="The order of evaluation.")
+@click.option("--plan", is_flag=True, help="Joins, indexes and what each rule waits for.")
 @click.option("--graph", type=click.Choice(["mermaid", "dot"]), help="The dependencies as a graph.")
 @click.option(
     "--format",
@@ -75,6 +76,7 @@ def command(
     contract: bool,
     bistate: bool,
     strata: bool,
+    plan: bool,
 ) -> None:
     """Explain a program, or a code of the compiler.
 
@@ -87,7 +89,13 @@ def command(
     streamlog explain --format json rules/ > contracts.json
     streamlog explain SL0401
     """
-    flags = {"contract": contract, "bistate": bistate, "strata": strata, "graph": graph}
+    flags = {
+        "contract": contract,
+        "bistate": bistate,
+        "strata": strata,
+        "plan": plan,
+        "graph": graph,
+    }
     wanted = [name for name, given in flags.items() if given]
     if len(wanted) > 1:
         raise click.UsageError(f"--{wanted[0]} and --{wanted[1]} are two different questions")

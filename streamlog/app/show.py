@@ -20,12 +20,13 @@ from streamlog.app.quantity import Clocks, quantity
 from streamlog.app.snippet import wrap
 from streamlog.compiler import Compilation, the
 from streamlog.diagnostics import Source
+from streamlog.plan.explain import explain
 from streamlog.rewrite.bistate import Bistate
 from streamlog.syntax.ast import Rule
 from streamlog.syntax.pretty import pretty
 
 
-def _place(rule: Rule | None, home: Source) -> str:
+def place_of(rule: Rule | None, home: Source) -> str:
     """Where a rule stands, as briefly as can be."""
     if rule is None:
         return ""
@@ -35,7 +36,7 @@ def _place(rule: Rule | None, home: Source) -> str:
     return f"{name}line {line}"
 
 
-def _flat(table: Table, width: int) -> Text:
+def flat(table: Table, width: int) -> Text:
     """The table without blanks at the ends of its lines."""
     console = Console(width=width, highlight=False)
     lines = []
@@ -46,7 +47,7 @@ def _flat(table: Table, width: int) -> Text:
     return Text("\n").join(line for line in lines if line.plain)
 
 
-def _table(*columns: str) -> Table:
+def plain_table(*columns: str) -> Table:
     table = Table(
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -64,20 +65,20 @@ def _table(*columns: str) -> Table:
 
 def contract(contract: Contract, home: Source, width: int) -> Text:
     """The sentence for the program, and a row for each predicate."""
-    table = _table("predicate", "class", "delay", "released", "kept", "because of")
+    table = plain_table("predicate", "class", "delay", "released", "kept", "because of")
     for p in contract.predicates:
         if p.is_open:  # true of endlessly many values: tested by its callers, never stored
             table.add_row(p.predicate.name, _class(p, contract), "", "when asked", "", "")
             continue
         delay, delay_rules = _delay(p)
         rules = dict.fromkeys(
-            place for rule in (*delay_rules, p.kept.because) if (place := _place(rule, home))
+            place for rule in (*delay_rules, p.kept.because) if (place := place_of(rule, home))
         )
         released = p.released.value if p.released else ""
         name = Text(p.predicate.name, "bold" if p.predicate.name in contract.outputs else "")
         table.add_row(name, _class(p, contract), delay, released, _kept(p), "\n".join(rules))
     sentence = "\n".join(wrap(summary(contract), width))
-    return Text("\n\n").join([Text(sentence), _flat(table, width)])
+    return Text("\n\n").join([Text(sentence), flat(table, width)])
 
 
 def summary(contract: Contract) -> str:
@@ -204,7 +205,7 @@ def _rule_data(rule: Rule) -> dict[str, Any]:
 
 def strata(graph: Graph, strata: Strata, clocks: Clocks, width: int) -> Text:
     """The order of evaluation: components, and inside one by clock and stratum."""
-    table = _table("step", "predicate", "clock", "stratum", "stride")
+    table = plain_table("step", "predicate", "clock", "stratum", "stride")
     for row in strata_data(graph, strata):
         clock = clocks.get(row["predicate"])
         ahead = row["potential"]
@@ -216,7 +217,7 @@ def strata(graph: Graph, strata: Strata, clocks: Clocks, width: int) -> Text:
             str(row["stratum"]),
             "unlimited" if stride is None else quantity(stride, clock),
         )
-    return _flat(table, width)
+    return flat(table, width)
 
 
 def strata_data(graph: Graph, strata: Strata) -> list[dict[str, Any]]:
@@ -267,6 +268,8 @@ def view(compilation: Compilation, name: str, form: str | None, width: int) -> T
             return strata(graph, the(compilation.strata), compilation.clocks, width)
         case "bistate":
             return Text(bistate(compilation.bistate))
+        case "plan":
+            return Text(explain(the(compilation.plan), compilation.clocks))
         case _:
             return Text(dot(graph, promised) if form == "dot" else mermaid(graph, promised))
 
@@ -278,5 +281,7 @@ def data(compilation: Compilation, name: str) -> Any:
             return strata_data(the(compilation.graph), the(compilation.strata))
         case "bistate":
             return bistate_data(compilation.bistate)
+        case "plan":
+            return explain(the(compilation.plan), compilation.clocks).split("\n")
         case _:
             return contract_data(the(compilation.contract))

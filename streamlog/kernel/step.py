@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from streamlog.analysis.builtins import TICK
+from streamlog.analysis.types import TypeTable
 from streamlog.kernel.aggregates import aggregate, row_of
 from streamlog.kernel.codegen import generate, identifier
 from streamlog.kernel.frontier import Frontiers
@@ -23,7 +24,7 @@ from streamlog.kernel.memory import Memory
 from streamlog.kernel.terms import EvaluationError
 from streamlog.plan.steps import Component, Grouping, Plan, RulePlan
 from streamlog.runtime.executor import BEGIN, END, LimitError, Limits, Row
-from streamlog.syntax.ast import Rule, Type
+from streamlog.syntax.ast import Const, Fact, Rule, Type
 from streamlog.syntax.pretty import pretty
 
 if TYPE_CHECKING:
@@ -57,6 +58,12 @@ class Kernel:
         self._rules_of: dict[str, list[RulePlan]] = {}
         for rule in self.plan.rules:
             self._rules_of.setdefault(rule.rule.head.pred, []).append(rule)
+        # A predicate may have facts in the program beside its rules.
+        self._known = {
+            pred: list(dict.fromkeys(_row(f, closed.types) for f in facts))
+            for pred, facts in closed.schema.facts_of.items()
+            if pred in self._rules_of
+        }
         self._groupings = {g.number: g for g in self.plan.groupings}
         self._functions = {g.number: _settled(g, closed) for g in self.plan.groupings}
         self._generated: Generated = generate(self.plan, closed.types)
@@ -65,6 +72,7 @@ class Kernel:
         self._take = self._memory.take
         exec(compile(self._generated.text, _SOURCE, "exec"), self._globals)
         self._fresh: dict[str, list[Row]] = {g.pred: [] for g in self.plan.groupings if g.improving}
+        self.seconds: dict[str, float] = {}  # what the time went into, in words
         self._deadline = 0.0
         self._derived = 0
         self._started = False
@@ -104,6 +112,9 @@ class Kernel:
 
     def _begin(self) -> None:
         self._started = True
+        for pred, rows in self._known.items():
+            self._globals[f"new_{identifier(pred)}"].extend(rows)
+            self._memory.seen(pred).update(rows)
         for rule in self.plan.rules:
             for pipeline in rule.pipelines:
                 if pipeline.start is None:
@@ -123,7 +134,16 @@ class Kernel:
 
     def _feed(self, pred: str, rows: Sequence[Row]) -> None:
         self._memory.count(pred, len(rows))
-        self._globals[f"on_{identifier(pred)}"](rows)
+        self._call(f"on_{identifier(pred)}", f"joins that start from {pred}", rows)
+
+    def _check(self, rule: RulePlan, rows: list[Row]) -> None:
+        what = f"{rule.rule.head.pred}, rule at {_place(rule.rule)}"
+        self._call(f"check_{rule.number}", what, rows)
+
+    def _call(self, function: str, what: str, rows: Sequence[Row]) -> None:
+        started = time.perf_counter()
+        self._globals[function](rows)
+        self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - started
 
     # -------------------------------------------------------------- components
 
@@ -169,7 +189,7 @@ class Kernel:
         limits = self._limits(rules)
         for rule in rules:
             if not rule.is_immediate and (rows := self._decidable(rule, limits[rule.number])):
-                self._globals[f"check_{rule.number}"](rows)
+                self._check(rule, rows)
         for number in {r.group: None for r in rules if r.group is not None}:
             solutions = self._take(f"solutions_{number}")
             if solutions:
@@ -202,7 +222,7 @@ class Kernel:
         rows = aggregate(grouping, self._functions[grouping.number], solutions)
         pred = identifier(grouping.pred)
         seen, new = self._globals[f"seen_{pred}"], self._globals[f"new_{pred}"]
-        sole = len({r.group for r in self._rules_of[grouping.pred]}) == 1
+        sole = all(r.once for r in self._rules_of[grouping.pred])
         for row in rows:
             if sole:
                 new.append(row)
@@ -274,7 +294,7 @@ class Kernel:
         """Decide the candidates of one instant and stratum."""
         groups: dict[int, None] = {}
         for number, rows in candidates.items():
-            self._globals[f"check_{number}"](rows)
+            self._check(self.plan.rules[number], rows)
             group = self.plan.rules[number].group
             if group is not None:
                 groups[group] = None
@@ -383,6 +403,14 @@ def _settled(grouping: Grouping, closed: Compilation) -> tuple[str, ...]:
         if func == "avg" and types.column(grouping.pred, position) is Type.DURATION
         else func
         for position, func in grouping.aggregates
+    )
+
+
+def _row(fact: Fact, types: TypeTable) -> Row:
+    values = (arg.value for arg in fact.atom.args if isinstance(arg, Const))
+    return tuple(
+        float(value) if types.column(fact.atom.pred, i) is Type.FLOAT else value
+        for i, value in enumerate(values)
     )
 
 

@@ -78,7 +78,7 @@ def lower(
         for g in {g.number: g for g in groups.values()}.values()
         if g.number in members
     )
-    sole = _sole_rules(rules, groupings)
+    sole = _sole_rules(rules, schema)
     rules = [evolve(p, once=p.once and p.number in sole) for p in rules]
     readers = _readers(rules, time_of)
     return Plan(
@@ -130,13 +130,18 @@ def _is_from_core(var: Var) -> bool:
     return var.name.startswith(FROM_CORE)
 
 
-def _sole_rules(rules: list[RulePlan], groupings: tuple[Grouping, ...]) -> set[int]:
+def _sole_rules(rules: list[RulePlan], schema: Schema) -> set[int]:
     """The conjunctions that alone make the rows of their predicate."""
     sources: dict[str, set[tuple[str, int]]] = {}
     for plan in rules:
         source = ("rule", plan.number) if plan.group is None else ("group", plan.group)
         sources.setdefault(plan.rule.head.pred, set()).add(source)
-    return {p.number for p in rules if len(sources[p.rule.head.pred]) == 1}
+    given = schema.facts_of.keys()
+    return {
+        p.number
+        for p in rules
+        if len(sources[p.rule.head.pred]) == 1 and p.rule.head.pred not in given
+    }
 
 
 def _components(schema: Schema, graph: Graph, strata: Strata) -> Iterator[Component]:

@@ -14,6 +14,7 @@ from itertools import count
 from attrs import evolve
 
 from streamlog.analysis.builtins import GOALS
+from streamlog.diagnostics import Diagnostic
 from streamlog.rewrite.desugar import desugar
 from streamlog.rewrite.open_predicates import OpenRule
 from streamlog.syntax.ast import (
@@ -35,17 +36,23 @@ from streamlog.syntax.ast import (
     Test,
     Var,
 )
-from streamlog.syntax.walk import map_body_terms, map_terms, walk
+from streamlog.syntax.walk import atoms, map_body_terms, map_terms, walk
 
 
-def close(module: Module, open_rules: Iterable[OpenRule]) -> Module:
-    """The module without open predicates; the same object when it has none."""
+def close(
+    module: Module, open_rules: Iterable[OpenRule], *, in_place: bool = False
+) -> tuple[Module, tuple[Diagnostic, ...]]:
+    """The module without open predicates; the same object when it has none.
+
+    `in_place` puts whole bodies where they are called instead of cores. Nothing is shared then,
+    but no timestamp of a core can make a rule look further ahead than it does.
+    """
     by_name: dict[str, list[OpenRule]] = {}
     for open_rule in open_rules:
         by_name.setdefault(open_rule.rule.head.pred, []).append(open_rule)
     if not by_name:
-        return module
-    closer = _Closer(by_name)
+        return module, ()
+    closer = _Closer(by_name, in_place)
     statements: list[Statement] = []
     for statement in module.statements:
         match statement:
@@ -60,12 +67,11 @@ def close(module: Module, open_rules: Iterable[OpenRule]) -> Module:
             case _:
                 statements.append(statement)
     for open_rule in (r for rules in by_name.values() for r in rules):
-        if isinstance(open_rule.core, Rule):
-            core = open_rule.core
+        core = open_rule.core
+        if isinstance(core, Rule) and open_rule.rule.head.pred not in closer.in_place:
             statements.append(evolve(core, body=closer.body(core.body)))
     statements += _inputs_left_behind(module, statements)
-    closed, _ = desugar(evolve(module, statements=tuple(statements)))
-    return closed
+    return desugar(evolve(module, statements=tuple(statements)))
 
 
 def _inputs_left_behind(module: Module, kept: list[Statement]) -> Iterator[Stream]:
@@ -85,9 +91,18 @@ FROM_CORE = "_#c"
 
 
 class _Closer:
-    def __init__(self, open_rules: Mapping[str, list[OpenRule]]) -> None:
+    def __init__(self, open_rules: Mapping[str, list[OpenRule]], in_place: bool) -> None:
         self.open_rules = open_rules
+        self.in_place = {n for n in open_rules if in_place and not self._calls_itself(n)}
         self.fresh = (f"{FROM_CORE}{n}" for n in count(1))
+
+    def _calls_itself(self, name: str) -> bool:
+        reached, queue = set(), [name]
+        for pred in queue:
+            called = {a.pred for r in self.open_rules[pred] for a in atoms(r.rule.body)}
+            queue += sorted(called & self.open_rules.keys() - reached)
+            reached |= called
+        return name in reached
 
     def body(self, body: Body) -> Body:
         return tuple(x for literal in body for x in self._literal(literal))
@@ -109,8 +124,10 @@ class _Closer:
 
     def _unfolded(self, call: Atom, open_rule: OpenRule) -> Body:
         """The core and the residual with the caller's terms for the head's variables."""
-        core = open_rule.core if isinstance(open_rule.core, Atom) else open_rule.core.head
-        body: Body = (core, *open_rule.residual)
+        core = open_rule.core
+        body: Body = (core if isinstance(core, Atom) else core.head, *open_rule.residual)
+        if isinstance(core, Rule) and call.pred in self.in_place:
+            body = (*core.body, *open_rule.residual)
         bindings: dict[str, Term] = {}
         others: list[tuple[Term, Term]] = []
         for parameter, argument in zip(open_rule.rule.head.args, call.args, strict=True):

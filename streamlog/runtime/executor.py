@@ -57,7 +57,9 @@ class Executor(Protocol):
 
 @runtime_checkable
 class Measured(Protocol):
-    """An executor that can say cheaply how much it holds."""
+    """An executor that can say cheaply how much it holds, and what its time went into."""
+
+    seconds: Mapping[str, float]
 
     def size(self) -> int:
         """How many rows are in memory: those of `holding`, and what is yet to be dropped."""

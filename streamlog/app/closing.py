@@ -1,0 +1,51 @@
+"""The closing table of a run: what became of the rows, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.table import Table
+
+from streamlog.runtime.engine import Engine
+from streamlog.runtime.executor import Measured
+
+_DEAREST = 5
+
+
+def closing_tables(engine: Engine, seconds: float) -> Iterator[Table | str]:
+    """Rows by input, answers by output, the dearest rules, and one line about state and time."""
+    report = engine.report
+    inputs = _table("input", "rows", "late", "rejected", "duplicates")
+    for name, count in sorted(report.streams.items()):
+        figures = (count.rows, count.late, count.rejected, count.duplicates)
+        inputs.add_row(name, *(f"{n:,}" for n in figures))
+    yield inputs
+    outputs = _table("output", "answers")
+    for name, answers in sorted(report.answers.items()):
+        outputs.add_row(name, f"{answers:,}")
+    yield outputs
+    if isinstance(engine.executor, Measured):
+        spent = sorted(engine.executor.seconds.items(), key=lambda s: -s[1])
+        dear = [(what, s) for what, s in spent if s >= 0.05][:_DEAREST]
+        if dear:
+            times = _table("time went into", "seconds")
+            for what, s in dear:
+                times.add_row(what, f"{s:.1f}")
+            yield times
+    rows = sum(c.rows for c in report.streams.values())
+    rate = f" ({rows / seconds:,.0f} rows a second)" if seconds >= 1 else ""
+    yield f"state: {report.state_high:,} rows at most; {seconds:.1f} s{rate}"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        header_style="bold",
+        border_style="dim",
+    )
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", overflow="fold")
+    return table

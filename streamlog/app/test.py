@@ -1,0 +1,137 @@
+"""`streamlog test`: do the programs do what their tests say?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamlog.app.formats import count
+from streamlog.app.inputs import STDIN, TARGET, files_of
+from streamlog.app.matching import ExpressionError, Matches, matcher
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from streamlog.app.ruletest import Results
+
+__test__ = False  # not one of pytest's
+
+
+def _matcher(ctx: click.Context, param: click.Parameter, value: str | None) -> Matches:
+    try:
+        return (lambda name: True) if value is None else matcher(value)
+    except ExpressionError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@click.command("test")
+@click.argument("targets", metavar="PATH...", nargs=-1, required=True, type=TARGET)
+@click.option(
+    "-k",
+    "chosen",
+    metavar="EXPR",
+    callback=_matcher,
+    help="Only tests whose file and name match, as in 'alarm and not late'.",
+)
+@click.option("--update", "updating", is_flag=True, help="Rewrite what is expected and wrong.")
+@click.option(
+    "--junit",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Also write the results as JUnit XML.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["local"]),
+    default="local",
+    show_default=True,
+    help="What evaluates the rules.",
+)
+@click.option("--no-shuffle", is_flag=True, help="Run tests only in the order as written.")
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Which other orders of arrival are tried.",
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    targets: Sequence[str],
+    chosen: Matches,
+    updating: bool,
+    junit: Path | None,
+    engine: str,
+    no_shuffle: bool,
+    seed: int,
+) -> None:
+    """Run the tests that programs contain.
+
+    PATH is a file, a folder (all .slog files below it) or - for standard input. A test that
+    passes is also run in other orders of arrival, as far as the streams' slack allows them:
+    the answers must be the same. Exit code 2 means that no test was found.
+
+    \b
+    streamlog test rules/
+    streamlog test rules/ -k 'alarm and not late'
+    streamlog test --update rules/airport/pc_alarm.slog
+    """
+    from streamlog.app.render import console
+    from streamlog.app.ruletest import Options, run_suite, suite_of
+    from streamlog.app.ruleupdate import update
+
+    files = files_of(targets)
+    if updating and STDIN in files:
+        raise click.UsageError("--update cannot rewrite standard input")
+    options = Options(shuffle=not no_shuffle, seed=seed)
+    out = console()
+    results: list[Results] = []
+    for file in files:
+        found = run_suite(suite_of(file), options, chosen)
+        if updating and (changed := update(found.verdicts)):
+            click.echo(f"updated {count(changed, 'expectation')} of {file}", err=True)
+            found = run_suite(suite_of(file), options, chosen)
+        results.append(found)
+        _print(out, found)
+    if junit:
+        from streamlog.app.junit import write_junit
+
+        write_junit(junit, results)
+    if all(r.empty for r in results):
+        raise click.UsageError(_nothing(results))
+    from streamlog.app.verdicts import render_counts
+
+    out.print(render_counts(results))
+    ctx.exit(not all(r.passed for r in results))
+
+
+def _print(out: Console, found: Results) -> None:
+    """A line for the file, and below it what failed."""
+    from rich.text import Text
+
+    from streamlog.app.snippet import visible
+    from streamlog.app.verdicts import FAILED, render_counts, render_problems, render_refusal
+
+    if found.empty:
+        return
+    out.print(Text.assemble(visible(found.suite.path), ": ", render_counts([found])))
+    for verdict in found.verdicts:
+        if not verdict.passed:
+            out.print()
+            out.print(Text.assemble(("FAILED ", FAILED), visible(verdict.test.name)))
+            out.print(render_problems(verdict, out.width))
+    if found.refusal:
+        out.print()
+        out.print(render_refusal(found.refusal, out.width))
+    if not found.passed:
+        out.print()
+
+
+def _nothing(results: Sequence[Results]) -> str:
+    if any(r.suite.tests for r in results):
+        return "no test matches the expression after -k"
+    return f"there is no test in {count(len(results), 'file')}"

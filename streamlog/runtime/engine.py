@@ -1,0 +1,387 @@
+"""Rows in, answers out: an engine drives an executor by the progress of its streams."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from attrs import frozen
+
+from streamlog.analysis.builtins import TICK
+from streamlog.analysis.schema import Kind
+from streamlog.compiler import Compilation, the
+from streamlog.diagnostics import did_you_mean
+from streamlog.runtime import query as queries
+from streamlog.runtime.executor import BEGIN, END, Executor, ExecutorFactory, Limits, Measured, Row
+from streamlog.runtime.history import require_history
+from streamlog.runtime.ingest import Checker, RawRow, Reject
+from streamlog.runtime.progress import Progress
+from streamlog.runtime.query import Binding, QueryError, in_order
+from streamlog.runtime.reorder import Buffer
+from streamlog.runtime.status import Held, held
+from streamlog.runtime.values import moment, to_time
+from streamlog.syntax.ast import Const, Query, Type
+
+_NO_TABLES: Mapping[str, Iterable[RawRow]] = MappingProxyType({})
+
+
+class EngineError(Exception):
+    """An engine was asked for something that it cannot do."""
+
+
+@frozen
+class Late:
+    """A row that came when its time had passed. It changes nothing any more."""
+
+    stream: str
+    row: Row
+    progress: int
+    clock: Type | None
+
+    @property
+    def reason(self) -> str:
+        if self.progress >= END:
+            return f"`{self.stream}` has ended"
+        row, passed = moment(int(self.row[0]), self.clock), moment(self.progress, self.clock)
+        return f"{row} is earlier than {passed}, which `{self.stream}` has passed"
+
+
+@frozen
+class StreamCount:
+    """What became of a stream's rows. Duplicates are counted when their time has come."""
+
+    rows: int = 0
+    late: int = 0
+    rejected: int = 0
+    duplicates: int = 0
+
+
+@frozen
+class Report:
+    """An engine's figures so far."""
+
+    streams: Mapping[str, StreamCount]
+    answers: Mapping[str, int]
+    steps: int
+    state: int  # rows held now
+    state_high: int  # the most rows held after any step
+
+
+@frozen
+class Saved:
+    """An engine's state as data: figures that JSON can hold, and rows by table."""
+
+    figures: Mapping[str, Any]
+    tables: Mapping[str, Sequence[Row]]
+
+
+class Engine:
+    """A program that runs in this process.
+
+    `push` takes rows and only buffers them; `step` evaluates what may be decided and returns the
+    new answers. Whether a row is late, or doubted, depends on the order of arrival alone, not on
+    where the steps are.
+    """
+
+    def __init__(
+        self,
+        program: Compilation,
+        executor: ExecutorFactory,
+        tables: Mapping[str, Iterable[RawRow]] = _NO_TABLES,
+        limits: Limits | None = None,
+        *,
+        remember: bool = True,
+    ) -> None:
+        """`remember`: keep what was received and released, for `facts` and queries over all
+        of it. A long run does without."""
+        if not program.ok:
+            raise EngineError("the program has errors")
+        self.program, self.schema = program, the(program.schema)
+        self.outputs = the(program.contract).outputs
+        self.remembers = remember
+        self.late: list[Late] = []
+        self.rejects: list[Reject] = []
+        self.progress = Progress.of(program)
+        self.buffers = {stream: Buffer() for stream in self.schema.streams}
+        self.checkers = {
+            name: Checker(program, name)
+            for name, p in self.schema.predicates.items()
+            if p.kind is not Kind.DERIVED
+        }
+        self._rows = dict.fromkeys(self.checkers, 0)
+        self._late = dict.fromkeys(self.checkers, 0)
+        self._rejected = dict.fromkeys(self.checkers, 0)
+        self._answers = dict.fromkeys(self.outputs, 0)
+        self._steps = self._state = self._state_high = 0
+        self._broken: str | None = None
+        # Kept in the order they came; `facts` sorts.
+        self._memory: dict[str, list[Row]] = {name: [] for name in self.schema.predicates}
+        self.tables = self._load_tables(tables)
+        self.executor: Executor = executor(program, self.tables, limits or Limits())
+        self._push_facts()
+
+    # ------------------------------------------------------------------------- rows in
+
+    def push(self, stream: str, rows: Iterable[RawRow | Reject]) -> None:
+        """Take rows in the order in which they came. A `Reject` is one that its source refused."""
+        self._push(self._stream(stream), rows, trusted=False)
+
+    def _push(self, stream: str, rows: Iterable[RawRow | Reject], *, trusted: bool) -> None:
+        check, clock = self.checkers[stream].row, self.progress[stream]
+        append = self.buffers[stream].fresh.append
+        progress, latest, slack = clock.progress, clock.seen, clock.slack
+        horizon = None if trusted else clock.horizon
+        known = BEGIN if horizon is None else self.progress.known(stream)
+        count = 0
+        try:
+            for raw in rows:
+                count += 1
+                row: Any = check(raw)
+                if row.__class__ is Reject:
+                    self._reject(row)
+                    continue
+                time = row[0]
+                if time < progress:
+                    self._late[stream] += 1
+                    self.late.append(Late(stream, row, progress, self.clock(stream)))
+                    continue
+                if time > latest:
+                    if horizon is not None:
+                        if BEGIN < known < time - horizon:
+                            self._reject(self._doubted(stream, row, known))
+                            continue
+                        known = max(known, time)
+                    latest = time
+                    if time - slack > progress:
+                        progress = time - slack
+                append(row)
+        finally:
+            self._rows[stream] += count
+            self.progress.saw(clock, latest, progress)
+
+    def _reject(self, reject: Reject) -> None:
+        self._rejected[reject.stream] += 1
+        self.rejects.append(reject)
+
+    def _doubted(self, stream: str, row: Row, known: int) -> Reject:
+        clock = self.clock(stream)
+        option = self.schema[stream].option("horizon")
+        assert option is not None
+        reason = (
+            f"{moment(int(row[0]), clock)} is more than the horizon of {option.span.text[8:]} "
+            f"after {moment(known, clock)}, the latest time known"
+        )
+        return Reject(stream, row, reason)
+
+    def advance(self, time: int | str, stream: str | None = None) -> None:
+        """Nothing earlier than `time` will come any more, in one stream or in all."""
+        at = time if type(time) is int else to_time(time)
+        if not BEGIN <= at <= END:
+            raise EngineError(f"{time} is no time")
+        self.progress.advance(at, stream if stream is None else self._stream(stream))
+
+    def end(self, stream: str | None = None) -> None:
+        """Nothing will come any more, in one stream or in all."""
+        self.progress.end(stream if stream is None else self._stream(stream))
+
+    # --------------------------------------------------------------------- answers out
+
+    def step(self) -> dict[str, list[Row]]:
+        """Evaluate what may be decided now. Returns the new answers of each output, sorted."""
+        if self._broken:
+            raise EngineError(f"an earlier step was cut short: {self._broken}")
+        progress = self.progress.values()
+        arrived = {s: b.take(progress[s]) for s, b in self.buffers.items()}
+        try:
+            released = self.executor.step(arrived, progress)
+        except BaseException as error:
+            # The executor may have done half of it; the rows are still here.
+            self._broken = str(error) or type(error).__name__
+            for buffer in self.buffers.values():
+                buffer.put_back()
+            raise
+        self._steps += 1
+        if self.remembers:
+            for made in (arrived, released):
+                for name, rows in made.items():
+                    if name in self._memory:
+                        self._memory[name] += rows
+        for name in self.outputs:
+            self._answers[name] += len(released.get(name, ()))
+        self._measure()
+        return {name: in_order(released.get(name, ())) for name in self.outputs}
+
+    def _measure(self) -> None:
+        executor = self.executor
+        held = (
+            executor.size()
+            if isinstance(executor, Measured)
+            else sum(map(len, executor.holding().values()))
+        )
+        self._state = held + sum(map(len, self.buffers.values()))
+        self._state_high = max(self._state_high, self._state)
+
+    def facts(self, pred: str) -> list[Row]:
+        """All that was received of an input, or released so far of a derived predicate, sorted."""
+        name = self._predicate(pred)
+        if the(self.program.safety).is_open(name):
+            raise QueryError(f"`{name}` is true of endlessly many values; ask for some of them")
+        if name in self.tables:
+            return in_order(self.tables[name])
+        if not self.remembers:
+            raise QueryError(f"this engine does not remember the facts of `{name}`")
+        held = self.buffers[name].rows() if name in self.buffers else []
+        return in_order(dict.fromkeys(self._memory[name] + held))
+
+    def query(self, query: str | Query) -> list[Binding]:
+        """Answer a one-time query from what has been received and released."""
+        prepared = queries.prepared(self.program, query)
+        if self.remembers:
+            return queries.answer(self.program, prepared, self._relation)
+        require_history(self.program, prepared, self.progress)
+        holding = self.executor.holding()
+        return queries.answer(
+            self.program, prepared, lambda p: self.tables.get(p) or holding.get(p, [])
+        )
+
+    def _relation(self, pred: str) -> Sequence[Row]:
+        if pred == TICK:
+            return [(t,) for t in {row[0] for s in self.buffers for row in self.facts(s)}]
+        return self.facts(pred)
+
+    def status(self) -> tuple[Held, ...]:
+        """What holds each output back, for those that something does."""
+        return held(self.program, self.progress, self.buffers, self.executor.holding(), self.clock)
+
+    @property
+    def report(self) -> Report:
+        counts = {
+            name: StreamCount(
+                self._rows[name],
+                self._late[name],
+                self._rejected[name],
+                self.buffers[name].duplicates if name in self.buffers else 0,
+            )
+            for name in self.checkers
+        }
+        return Report(counts, dict(self._answers), self._steps, self._state, self._state_high)
+
+    def clock(self, pred: str) -> Type | None:
+        """The type of a predicate's timestamps; where nothing says, that of the rows so far."""
+        declared = self.program.clocks.get(pred)
+        if declared is None and any(c.saw_time for c in self.checkers.values()):
+            return Type.TIME
+        return declared
+
+    # ---------------------------------------------------------------------- checkpoints
+
+    def save(self) -> Saved:
+        """What a new engine of the same program needs to go on from here."""
+        if self._broken:
+            raise EngineError(f"an earlier step was cut short: {self._broken}")
+        figures = {
+            "clocks": {
+                name: [c.progress, c.seen, c.reached, c.ended]
+                for name, c in self.progress.clocks.items()
+            },
+            "duplicates": {name: b.duplicates for name, b in self.buffers.items()},
+            "calendar": [name for name, c in self.checkers.items() if c.saw_time],
+            "rows": self._rows,
+            "late": self._late,
+            "rejected": self._rejected,
+            "answers": self._answers,
+            "steps": self._steps,
+            "state": [self._state, self._state_high],
+            "remembers": self.remembers,
+        }
+        tables: dict[str, Sequence[Row]] = {}
+        for name, buffer in self.buffers.items():
+            tables[f"buffer {name}"] = buffer.rows()
+            tables[f"edge {name}"] = in_order(buffer.edge())
+        for name, rows in self._memory.items():
+            tables[f"memory {name}"] = rows
+        for name, rows in self.executor.save().items():
+            tables[f"executor {name}"] = rows
+        return Saved(figures, tables)
+
+    def load(self, saved: Saved) -> None:
+        """Go on from what `save` returned. For an engine that has not run yet."""
+        figures, tables = saved.figures, saved.tables
+        if figures["remembers"] != self.remembers:
+            raise EngineError("the saved engine had other ideas about what to remember")
+        for name, (progress, seen, reached, ended) in figures["clocks"].items():
+            clock = self.progress[name]
+            clock.progress, clock.seen, clock.reached, clock.ended = progress, seen, reached, ended
+        for name, buffer in self.buffers.items():
+            duplicates = figures["duplicates"][name]
+            buffer.restore(tables[f"buffer {name}"], tables[f"edge {name}"], duplicates)
+        for name in figures["calendar"]:
+            self.checkers[name].saw_time = True
+        self._rows, self._late = dict(figures["rows"]), dict(figures["late"])
+        self._rejected, self._answers = dict(figures["rejected"]), dict(figures["answers"])
+        self._steps = figures["steps"]
+        self._state, self._state_high = figures["state"]
+        self._memory = {name: list(tables[f"memory {name}"]) for name in self._memory}
+        start = "executor "
+        self.executor.load(
+            {k.removeprefix(start): list(v) for k, v in tables.items() if k.startswith(start)}
+        )
+        self.late, self.rejects = [], []
+
+    @cached_property
+    def tables_sha256(self) -> str:
+        """A checksum of the tables' rows: what was answered rests on them."""
+        text = json.dumps({name: in_order(rows) for name, rows in sorted(self.tables.items())})
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    # -------------------------------------------------------------------------- inside
+
+    def _stream(self, name: str) -> str:
+        if name in self.buffers:
+            return name
+        predicate = self.schema.predicates.get(self._predicate(name))
+        assert predicate is not None
+        raise EngineError(f"`{name}` is no stream but a {predicate.kind.value} predicate")
+
+    def _predicate(self, name: str) -> str:
+        if name in self.schema.predicates:
+            return name
+        near = did_you_mean(name, self.schema.predicates)
+        hint = f"; did you mean `{near}`?" if near else ""
+        raise EngineError(f"there is no predicate `{name}` in this program{hint}")
+
+    def _load_tables(self, given: Mapping[str, Iterable[RawRow]]) -> dict[str, list[Row]]:
+        """The program's own facts, and the rows given; each row once."""
+        tables: dict[str, dict[Row, None]] = {
+            name: {} for name, p in self.schema.predicates.items() if p.kind is Kind.TABLE
+        }
+        for name in given:
+            if self._predicate(name) not in tables:
+                raise EngineError(f"`{name}` is no table")
+        for name, rows in tables.items():
+            check = self.checkers[name].row
+            for raw in (*self._facts_of(name), *given.get(name, ())):
+                self._rows[name] += 1
+                row = check(raw)
+                if isinstance(row, Reject):
+                    self._reject(row)
+                else:
+                    rows[row] = None
+        return {name: list(rows) for name, rows in tables.items()}
+
+    def _facts_of(self, name: str) -> list[Row]:
+        return [
+            tuple(a.value for a in fact.atom.args if isinstance(a, Const))
+            for fact in self.schema.facts_of.get(name, ())
+        ]
+
+    def _push_facts(self) -> None:
+        """The program's facts come first, in the order of their times over all streams."""
+        facts = [(row, stream) for stream in self.buffers for row in self._facts_of(stream)]
+        facts.sort(key=lambda fact: fact[0][0])
+        for row, stream in facts:
+            self._push(stream, (row,), trusted=True)

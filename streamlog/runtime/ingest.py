@@ -1,0 +1,227 @@
+"""Rows in: each is checked against its predicate's columns, or rejected with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from attrs import evolve, field, frozen
+
+from streamlog.analysis.schema import Predicate
+from streamlog.compiler import Compilation, the
+from streamlog.runtime.executor import Row
+from streamlog.runtime.values import (
+    FIRST_TIME,
+    FROM_PYTHON,
+    FROM_TEXT,
+    LAST_TIME,
+    Converter,
+    Unfit,
+    shown,
+    time_of,
+    to_int,
+    to_time,
+    written,
+)
+from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
+
+RawRow: TypeAlias = Sequence[Any] | Mapping[str, Any]
+
+
+@frozen
+class Unreadable:
+    """What a source hands over in place of a row that it could not read."""
+
+    raw: object
+    reason: str
+
+
+@frozen
+class Reject:
+    """A row that is not believed: never lost, never fatal."""
+
+    stream: str
+    raw: object = field(eq=False)
+    reason: str
+    where: str = ""  # path:line, where the row came from a file
+
+    def at(self, where: str) -> Reject:
+        return evolve(self, where=where)
+
+
+Check: TypeAlias = Callable[[Any], "Row | Reject"]
+
+
+class Checker:
+    """The schema of one input. `row` takes Python values, `text` the fields of a text file.
+
+    Both are generated once for the columns at hand: this is what every row pays.
+    """
+
+    def __init__(self, program: Compilation, pred: str) -> None:
+        schema, types = the(program.schema), the(program.types)
+        predicate = schema[pred]
+        self.pred = pred
+        self.names = schema.column_names[pred]
+        self.types = tuple(types.column(pred, i) for i in range(predicate.arity))
+        self.ranges = _ranges(predicate)
+        self.saw_time = False  # an undeclared clock turned out to be the calendar's
+        self._python = [FROM_PYTHON[t] for t in self.types]
+        self._text = [FROM_TEXT[t] for t in self.types]
+        if predicate.temporal and self.types[0] is None:
+            self._python[0], self._text[0] = self._clock, self._clock
+        self._folded = {name.casefold(): name for name in self.names}
+        self.row: Check = self._compiled("row", self._by_python)
+        self.text: Check = self._compiled("text", self._by_text)
+
+    # ------------------------------------------------------------------- the fast way
+
+    def _compiled(self, kind: str, slow: Check) -> Check:
+        """Python source for the rows that are in order; `slow` takes the others."""
+        names = [f"c{i}" for i in range(len(self.types))]
+        unpacked = ", ".join(names) + ("," if len(names) == 1 else "")
+        space: dict[str, Any] = {"slow": slow, "Unfit": Unfit}
+        if kind == "row":
+            tests = []
+            for i, type_ in enumerate(self.types):
+                tests += _tests(f"c{i}", type_, self.ranges.get(i), is_clock=i == 0)
+            picked = ", ".join(f"raw[{name!r}]" for name in self.names)
+            body = f"""
+def check(raw):
+    row = raw
+    if raw.__class__ is dict:
+        try:
+            row = ({picked}{"," if len(names) == 1 else ""})
+        except KeyError:
+            return slow(raw)
+    if row.__class__ is tuple and len(row) == {len(names)}:
+        {unpacked or "()"} = row
+        if {" and ".join(tests) or "True"}:
+            return row
+    return slow(raw)
+"""
+        else:
+            made = []
+            for i, (name, type_) in enumerate(zip(names, self.types, strict=True)):
+                space[f"t{i}"] = self._ranged(i, self._text[i])
+                plain = type_ is Type.STRING and i not in self.ranges
+                made.append(f"{name} if {name}.isascii() else t{i}({name})" if plain else "")
+                made[-1] = made[-1] or f"t{i}({name})"
+            body = f"""
+def check(raw):
+    if len(raw) == {len(names)}:
+        try:
+            {unpacked or "()"} = raw
+            return ({", ".join(made)}{"," if len(made) == 1 else ""})
+        except (Unfit, TypeError, AttributeError):
+            pass
+    return slow(raw)
+"""
+        exec(compile(body, f"<{kind} of {self.pred}>", "exec"), space)
+        check: Check = space["check"]
+        return check
+
+    def _clock(self, value: Any) -> int:
+        """A timestamp where the program does not say of what kind: an int, or the calendar's."""
+        try:
+            return to_int(value)
+        except Unfit:
+            if value is None or value == "" or isinstance(value, float | bool | int):
+                raise
+            time = time_of(value) if isinstance(value, str) else to_time(value)
+            self.saw_time = True
+            return time
+
+    def _ranged(self, position: int, convert: Converter) -> Converter:
+        limits = self.ranges.get(position)
+        if limits is None:
+            return convert
+        low, high = limits
+        type_ = self.types[position]
+
+        def ranged(value: Any) -> int | float | str | bool:
+            result = convert(value)
+            if low <= result <= high:  # type: ignore[operator]  # both are numbers
+                return result
+            ends = f"{written(low, type_)} to {written(high, type_)}"
+            raise Unfit(f"{written(result, type_)} is outside the declared range {ends}")
+
+        return ranged
+
+    # ------------------------------------------------------------------- the slow way
+
+    def _by_python(self, raw: Any) -> Row | Reject:
+        if isinstance(raw, Reject):
+            return raw
+        if isinstance(raw, Unreadable):
+            return Reject(self.pred, raw.raw, raw.reason)
+        if isinstance(raw, Mapping):
+            values: list[Any] = []
+            for name in self.names:
+                if name in raw:
+                    values.append(raw[name])
+                    continue
+                near = [k for k in raw if str(k).casefold() == name.casefold()]
+                if len(near) != 1:
+                    return Reject(self.pred, raw, f"column `{name}` is missing")
+                values.append(raw[near[0]])
+            return self._converted(raw, values, self._python)
+        if isinstance(raw, str | bytes) or not isinstance(raw, Sequence):
+            return Reject(self.pred, raw, f"{shown(raw)} is no row")
+        return self._converted(raw, raw, self._python)
+
+    def _by_text(self, raw: Any) -> Row | Reject:
+        if isinstance(raw, Unreadable):
+            return Reject(self.pred, raw.raw, raw.reason)
+        return self._converted(raw, raw, self._text)
+
+    def _converted(
+        self, raw: object, values: Sequence[Any], converters: Sequence[Converter]
+    ) -> Row | Reject:
+        if len(values) != len(self.types):
+            wanted, found = len(self.types), len(values)
+            return Reject(self.pred, raw, f"{found} values where {wanted} are wanted")
+        result = []
+        for position, (value, convert) in enumerate(zip(values, converters, strict=True)):
+            try:
+                result.append(self._ranged(position, convert)(value))
+            except Unfit as unfit:
+                return Reject(self.pred, raw, f"column `{self.names[position]}`: {unfit}")
+        return tuple(result)
+
+
+def _ranges(predicate: Predicate) -> dict[int, tuple[int | float, int | float]]:
+    found = {}
+    for position, column in enumerate(predicate.columns):
+        if column.low is not None and column.high is not None:
+            low, high = column.low.value, column.high.value
+            assert isinstance(low, int | float)
+            assert isinstance(high, int | float)
+            found[position] = (low, high)
+    return found
+
+
+def _tests(
+    name: str, type_: Type | None, limits: tuple[int | float, int | float] | None, is_clock: bool
+) -> list[str]:
+    """When a Python value is of its column's type as it stands."""
+    match type_:
+        case Type.STRING:
+            return [f"{name}.__class__ is str and {name}.isascii()"]
+        case Type.BOOL:
+            return [f"{name}.__class__ is bool"]
+        case Type.FLOAT:
+            low, high = limits or (-1.7976931348623157e308, 1.7976931348623157e308)
+            return [f"{name}.__class__ is float and {low!r} <= {name} <= {high!r}"]
+        case Type.TIME:
+            low, high = limits or (FIRST_TIME, LAST_TIME)
+            low, high = max(low, FIRST_TIME), min(high, LAST_TIME)
+            return [f"{name}.__class__ is int and {low} <= {name} <= {high}"]
+        case None if not is_clock:
+            return [
+                f"({name}.__class__ is str and {name}.isascii() or {name}.__class__ is int"
+                f" and {INT64_MIN} <= {name} <= {INT64_MAX})"
+            ]
+        case _:
+            low, high = limits or (INT64_MIN, INT64_MAX)
+            return [f"{name}.__class__ is int and {low} <= {name} <= {high}"]

@@ -1,0 +1,121 @@
+"""How far each stream has come: everything earlier than its progress has arrived.
+
+A fact at T moves its stream's progress to T - slack. `advance` and `end` move it by word. With
+`idle d`, a stream that is more than d behind the furthest other one is taken to be silent: its
+progress is lifted to d behind that other. With `horizon d`, a row more than d after every time
+known so far is not believed, so one absurd timestamp cannot close time. All of it is counted in
+event time, so a run's outcome depends on the order of arrival alone, never on the wall clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import mutable
+
+from streamlog.compiler import Compilation, the
+from streamlog.runtime.executor import BEGIN, END
+from streamlog.syntax.ast import Type
+
+
+@mutable
+class Clock:
+    """One stream's time."""
+
+    stream: str
+    type: Type | None = None
+    slack: int = 0
+    idle: int | None = None
+    horizon: int | None = None
+    progress: int = BEGIN
+    seen: int = BEGIN  # the latest time of an accepted row
+    reached: int = BEGIN  # the progress that facts and `advance` have made, `end` apart
+    ended: bool = False
+
+    @property
+    def last_seen(self) -> int | None:
+        return None if self.seen == BEGIN else self.seen
+
+
+class Progress:
+    """The clocks of all streams, and how one moves another."""
+
+    def __init__(self, clocks: Iterable[Clock]) -> None:
+        self.clocks = {c.stream: c for c in clocks}
+        self._idle = [c for c in self.clocks.values() if c.idle is not None]
+
+    @staticmethod
+    def of(program: Compilation) -> Progress:
+        """The clocks that the program's declarations ask for."""
+        schema, types = the(program.schema), program.clocks
+
+        def option(stream: str, name: str) -> int | None:
+            found = schema[stream].option(name)
+            return None if found is None else int(found.value.value)
+
+        return Progress(
+            Clock(
+                stream,
+                types.get(stream),
+                option(stream, "slack") or 0,
+                option(stream, "idle"),
+                option(stream, "horizon"),
+            )
+            for stream in schema.streams
+        )
+
+    @property
+    def independent(self) -> bool:
+        """Whether no stream moves another or vouches for it, so that only the order within
+        each stream matters."""
+        return all(c.idle is None and c.horizon is None for c in self.clocks.values())
+
+    def __getitem__(self, stream: str) -> Clock:
+        return self.clocks[stream]
+
+    def values(self) -> dict[str, int]:
+        return {name: clock.progress for name, clock in self.clocks.items()}
+
+    def known(self, stream: str) -> int:
+        """The latest time that this stream's rows, or any stream's progress, vouch for."""
+        clock = self.clocks[stream]
+        others = (c.reached for c in self.clocks.values() if c.type is clock.type)
+        return max(clock.seen, *others)
+
+    def saw(self, clock: Clock, latest: int, progress: int) -> None:
+        """Rows have come up to `latest` and moved the progress."""
+        clock.seen = max(clock.seen, latest)
+        if progress > clock.progress:
+            clock.progress = progress
+            clock.reached = max(clock.reached, progress)
+            self._lift()
+
+    def advance(self, time: int, stream: str | None = None) -> None:
+        """Nothing earlier than `time` will come any more, in one stream or in all."""
+        for clock in [self.clocks[stream]] if stream else self.clocks.values():
+            if not clock.ended and time > clock.progress:
+                clock.progress = clock.reached = time
+        self._lift()
+
+    def end(self, stream: str | None = None) -> None:
+        """Nothing will come any more, in one stream or in all."""
+        for clock in [self.clocks[stream]] if stream else self.clocks.values():
+            clock.progress, clock.ended = END, True
+
+    def _lift(self) -> None:
+        """Silent streams no longer hold the others back.
+
+        What is lifted stays behind the furthest, so one round is enough. A stream that has ended
+        counts with what it had reached: its end says nothing about the time of the others.
+        """
+        for clock in self._idle:
+            assert clock.idle is not None
+            furthest = max(
+                (
+                    c.reached
+                    for c in self.clocks.values()
+                    if c is not clock and c.type is clock.type
+                ),
+                default=BEGIN,
+            )
+            clock.progress = max(clock.progress, furthest - clock.idle)

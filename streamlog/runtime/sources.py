@@ -1,0 +1,280 @@
+"""Files to rows: CSV, JSON Lines and Parquet, each row checked, each bad one with its place.
+
+A row that cannot be read is a `Reject` in its place among the others; only a file that cannot be
+read at all, or lacks a column, raises `SourceError`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heapreplace
+from itertools import islice
+from pathlib import Path
+from typing import TextIO, TypeAlias
+
+from attrs import frozen
+
+from streamlog.compiler import Compilation, the
+from streamlog.runtime.executor import BEGIN, Row
+from streamlog.runtime.ingest import Checker, Reject, Unreadable
+from streamlog.runtime.values import shown
+
+Rows: TypeAlias = Iterator[Row | Reject]
+
+CSV, JSON_LINES, PARQUET = "csv", "jsonl", "parquet"
+_FORMATS = {
+    ".csv": CSV,
+    ".tsv": CSV,
+    ".jsonl": JSON_LINES,
+    ".ndjson": JSON_LINES,
+    ".parquet": PARQUET,
+    ".pq": PARQUET,
+}
+# A quoted field may span lines; a quote that is never closed must not swallow the file.
+MOST_LINES = 50
+
+
+class SourceError(Exception):
+    """A file cannot be used."""
+
+
+@frozen
+class Input:
+    """A file with rows of an input."""
+
+    pred: str
+    path: Path
+    header: bool = True  # CSV only: the first line names the columns
+
+
+def format_of(path: Path) -> str:
+    """What kind of file this is, by its name."""
+    if path.is_dir():
+        return PARQUET
+    try:
+        return _FORMATS[path.suffix.lower()]
+    except KeyError:
+        raise SourceError(
+            f"what kind of file is '{path}'? The name should end in .csv, .jsonl or .parquet"
+        ) from None
+
+
+def read(source: Input, checker: Checker, skip: int = 0) -> Rows:
+    """The rows of a file in its order, after the first `skip`."""
+    kind = format_of(source.path)
+    try:
+        if kind == PARQUET:
+            from streamlog.runtime.parquet import read_parquet
+
+            rows: Rows = read_parquet(source, checker)
+        elif kind == CSV:
+            rows = _read_csv(source, checker)
+        else:
+            rows = _read_json_lines(source, checker)
+        skipped = sum(1 for _ in islice(rows, skip))
+        if skipped < skip:
+            raise SourceError(
+                f"'{source.path}' has only {skipped} rows, and {skip} were read from it before"
+            )
+        yield from rows
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SourceError(f"'{source.path}' cannot be read: {reason}") from None
+
+
+def placed(checked: Row | Reject, path: Path, line: int) -> Row | Reject:
+    """A reject with the place of its row."""
+    return checked.at(f"{path}:{line}") if isinstance(checked, Reject) else checked
+
+
+def positions(names: Sequence[str], found: Sequence[str], path: Path) -> list[int]:
+    """Where each column stands in a file, by name; case matters only where it has to."""
+    result = []
+    for name in names:
+        same = [i for i, f in enumerate(found) if f == name]
+        same = same or [i for i, f in enumerate(found) if f.casefold() == name.casefold()]
+        if len(same) != 1:
+            has = f"its columns are {', '.join(map(shown, found))}"
+            what = "no column" if not same else "several columns"
+            raise SourceError(f"'{path}' has {what} `{name}`; {has}")
+        result.append(same[0])
+    return result
+
+
+def _open(path: Path) -> TextIO:
+    # Bytes that are no UTF-8 become lone surrogates, which the check of their row refuses.
+    return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n")
+
+
+# -------------------------------------------------------------------------------------- CSV
+
+
+def _read_csv(source: Input, checker: Checker) -> Rows:
+    path, check = source.path, checker.text
+    with _open(path) as file:
+        records = _records(file, "\t" if path.suffix.lower() == ".tsv" else ",")
+        pick: list[int] | None = None
+        width = len(checker.names)
+        if source.header:
+            _, header = next(records, (0, None))
+            if header is None:
+                return
+            if isinstance(header, Unreadable):
+                raise SourceError(f"the first line of '{path}' names no columns: {header.reason}")
+            pick = positions(checker.names, [h.strip() for h in header], path)
+            width = len(header)
+            if pick == list(range(width)):
+                pick = None
+        for line, fields in records:
+            if isinstance(fields, Unreadable):
+                row: Row | Reject = Reject(checker.pred, fields.raw, fields.reason)
+            elif pick is None:
+                row = check(fields)
+            elif len(fields) != width:
+                row = Reject(checker.pred, fields, f"{len(fields)} values where {width} are wanted")
+            else:
+                row = check([fields[i] for i in pick])
+            yield row if row.__class__ is tuple else placed(row, path, line)
+
+
+def _records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str] | Unreadable]]:
+    """The records of a CSV file, each with the number of its first line."""
+    source = iter(lines)
+    ahead: deque[str] = deque()  # read for a quoted field that may go on
+    number = 0
+    while True:
+        line = ahead.popleft() if ahead else next(source, None)
+        if line is None:
+            return
+        number += 1
+        if '"' not in line:
+            line = line.rstrip("\r\n")
+            if line:
+                yield number, line.split(delimiter)
+            continue
+        record, more = _quoted(line, source, ahead, delimiter)
+        for _ in range(more):
+            ahead.popleft()
+        yield number, record
+        number += more
+
+
+def _quoted(
+    line: str, source: Iterator[str], ahead: deque[str], delimiter: str
+) -> tuple[list[str] | Unreadable, int]:
+    """A record with quotes, and how many of the lines that follow belong to it."""
+    parts = [line]
+    for more in range(MOST_LINES):
+        try:
+            return next(csv.reader(parts, delimiter=delimiter, strict=True)), more
+        except csv.Error as error:
+            if str(error) != "unexpected end of data":
+                break
+        if len(ahead) <= more:
+            following = next(source, None)
+            if following is None:
+                break
+            ahead.append(following)
+        parts.append(ahead[more])
+    return Unreadable(
+        line.rstrip("\r\n"), "a quote is not closed, or not at the end of its field"
+    ), 0
+
+
+# ------------------------------------------------------------------------------- JSON Lines
+
+
+def _read_json_lines(source: Input, checker: Checker) -> Rows:
+    path, check = source.path, checker.row
+    decode = json.JSONDecoder().decode
+    with _open(path) as file:
+        for number, line in enumerate(file, 1):
+            if line.isspace():
+                continue
+            try:
+                raw = decode(line)
+            except (ValueError, RecursionError) as error:
+                reason = str(error).split(":")[0].lower() if isinstance(error, ValueError) else ""
+                yield Reject(
+                    checker.pred,
+                    line.rstrip("\r\n"),
+                    f"malformed JSON: {reason or 'nested too deeply'}",
+                    f"{path}:{number}",
+                )
+                continue
+            row = check(raw)
+            yield row if row.__class__ is tuple else placed(row, path, number)
+
+
+# ------------------------------------------------------------------------------ many of them
+
+
+def merged(inputs: Sequence[Rows]) -> Iterator[tuple[int, Row | Reject | None]]:
+    """The rows of several inputs as if they had arrived together, each with the number of its
+    input, and None where an input ends.
+
+    Each file keeps its own order; between files, the one whose latest row is earliest goes on. So
+    no file's rows are late only because another was read first. A rejected row follows the one
+    before it.
+    """
+    heap: list[tuple[int, int, Row | Reject]] = []
+    for which, rows in enumerate(inputs):
+        first = next(rows, None)
+        if first is None:
+            yield which, None
+        else:
+            time = BEGIN if isinstance(first, Reject) else int(first[0])
+            heap.append((time, which, first))
+    heapify(heap)
+    while len(heap) > 1:
+        time, which, row = heap[0]
+        yield which, row
+        following = next(inputs[which], None)
+        if following is None:
+            heappop(heap)
+            yield which, None
+            continue
+        if not isinstance(following, Reject):
+            time = max(time, int(following[0]))
+        heapreplace(heap, (time, which, following))
+    for _, which, last in heap:
+        yield which, last
+        for row in inputs[which]:
+            yield which, row
+        yield which, None
+
+
+# ------------------------------------------------------------------------------------ `from`
+
+
+def declared_inputs(program: Compilation, *, header: bool = True) -> list[Input]:
+    """The files that the program's own declarations name, by predicate."""
+    found = []
+    for name, predicate in the(program.schema).predicates.items():
+        option = predicate.option("from")
+        if option is not None:
+            path = inside(program, str(option.value.value), option.span.source.path)
+            found.append(Input(name, path, header))
+    return found
+
+
+def inside(program: Compilation, path: str, declared_in: str) -> Path:
+    """A path that a program names: beside the file that names it, below the program's folder."""
+    if program.root is None:
+        raise SourceError(f"'{path}' cannot be read: a program without a folder has no files")
+    root = program.root.resolve()
+    try:
+        home = Path(declared_in).resolve().parent
+        home = home if home.is_relative_to(root) else root
+        found = (home / path).resolve()
+    except (OSError, ValueError):
+        raise SourceError(f"{shown(path)} is not a path") from None
+    if not found.is_relative_to(root):
+        raise SourceError(f"'{path}' lies outside the folder of this program")
+    try:
+        return found.relative_to(Path.cwd())
+    except ValueError:
+        return found

@@ -1,0 +1,103 @@
+"""What an output waits for, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from attrs import frozen
+
+from streamlog.analysis.contract import Delay, PredicateContract, Released
+from streamlog.compiler import Compilation, the
+from streamlog.runtime.executor import BEGIN, END, Row
+from streamlog.runtime.progress import Clock, Progress
+from streamlog.runtime.reorder import Buffer
+from streamlog.runtime.values import moment
+from streamlog.syntax.ast import Type
+
+
+@frozen
+class Held:
+    """An output that is not complete, and the stream that holds it back most."""
+
+    output: str
+    stream: str
+    complete: int  # every answer earlier than this has been given
+    at: int | None  # the first event from then on, whose answers wait
+    needs: int | None  # the answers at `at` are decided when the stream has passed this
+    progress: int  # of the stream
+    seen: int | None  # the latest row of the stream
+    clock: Type | None
+
+    @property
+    def message(self) -> str:
+        seen = "never seen"
+        if self.seen is not None:
+            seen = f"last seen {moment(self.seen, self.clock)}"
+        if self.at is None:
+            return f"{self.output}: waiting for `{self.stream}`, {seen}"
+        at = moment(self.at, self.clock)
+        if self.seen is not None and at[:11] == moment(self.seen, self.clock)[:11] and "T" in at:
+            seen = f"last seen {moment(self.seen, self.clock)[11:-1]}"
+        return f"{self.output} at {at}: waiting for `{self.stream}`, {seen}"
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def held(
+    program: Compilation,
+    progress: Progress,
+    buffers: Mapping[str, Buffer],
+    holding: Mapping[str, list[Row]],
+    clock: Callable[[str], Type | None],
+) -> tuple[Held, ...]:
+    """One for each output that some stream still holds back."""
+    contract = the(program.contract)
+    found = []
+    for name in contract.outputs:
+        promised = contract[name]
+        waiting = [d for d in promised.delays if progress[d.stream].progress < END]
+        if not waiting:
+            continue
+        # p(T) is final when every stream has passed T + delay.
+        slowest = min(waiting, key=lambda d: (_permits(d, progress[d.stream]), d.stream))
+        behind = progress[slowest.stream]
+        complete = _permits(slowest, behind)
+        times = list(_events(promised, buffers, holding, complete))
+        at = min(times, default=None)
+        needs = None if at is None or slowest.by is None else at + slowest.by
+        found.append(
+            Held(
+                name,
+                slowest.stream,
+                complete,
+                at,
+                needs,
+                behind.progress,
+                behind.last_seen,
+                clock(name),
+            )
+        )
+    return tuple(found)
+
+
+def _permits(delay: Delay, clock: Clock) -> int:
+    """Where the answers begin that this stream does not let be decided yet."""
+    return BEGIN if delay.by is None else clock.progress - delay.by
+
+
+def _events(
+    promised: PredicateContract,
+    buffers: Mapping[str, Buffer],
+    holding: Mapping[str, list[Row]],
+    complete: int,
+) -> Iterator[int]:
+    """The times at which something has come that may still make an answer."""
+    for delay in promised.delays:
+        earliest = buffers[delay.stream].earliest()
+        if earliest is not None:
+            yield earliest
+        if promised.released is Released.CLOSE:
+            for row in holding.get(delay.stream, ()):
+                if row and isinstance(row[0], int) and row[0] >= complete:
+                    yield row[0]

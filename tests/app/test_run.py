@@ -1,0 +1,328 @@
+"""`streamlog run`: files in, answers out, and going on after an interruption."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+PROGRAM = """
+stream pre_alarm(T: time, area: string) from "data/pre.csv" slack 10s.
+stream report(T: time, area: string) from "data/report.jsonl" slack 10s idle 30s.
+table zone(area: string, z: int) from "data/zone.csv".
+output pc_alarm.
+pc_alarm(T, A, Z) <- pre_alarm(T, A), zone(A, Z), not (report(T1, A), T <= T1, T1 <= T + 5min).
+"""
+PRE = """T,area
+2026-11-15T08:00:00Z,gate1
+2026-11-15T08:01:30Z,gate2
+2026-11-15T08:04:00Z,gate3
+"""
+REPORT = """{"T": "2026-11-15T08:03:10Z", "area": "gate1"}
+{"T": "2026-11-15T08:09:30Z", "area": "gate3"}
+"""
+ZONE = "area,z\ngate1,1\ngate2,2\ngate3,3\n"
+TABLE = """\
+pc_alarm: 2 answers
+T                      A       Z
+────────────────────────────────
+2026-11-15T08:01:30Z   gate2   2
+2026-11-15T08:04:00Z   gate3   3
+"""
+
+
+@pytest.fixture
+def airport(write):
+    write("data/pre.csv", PRE)
+    write("data/report.jsonl", REPORT)
+    write("data/zone.csv", ZONE)
+    return write("airport.slog", PROGRAM)
+
+
+def test_answers_as_a_table(run, airport) -> None:
+    result = run("run", "airport.slog")
+    assert (result.exit_code, result.stdout) == (0, TABLE)
+
+
+def test_the_closing_table(run, airport) -> None:
+    lines = run("run", "airport.slog").stderr.splitlines()
+    assert lines[0].split() == ["input", "rows", "late", "rejected", "duplicates"]
+    assert [line.split() for line in lines[2:5]] == [
+        ["pre_alarm", "3", "0", "0", "0"],
+        ["report", "2", "0", "0", "0"],
+        ["zone", "3", "0", "0", "0"],
+    ]
+    assert lines[7].split() == ["pc_alarm", "2"]
+    assert lines[8].startswith("state: ")
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_answers_as_json_and_csv(run, airport) -> None:
+    found = [
+        json.loads(x)
+        for x in run("run", "airport.slog", "--format", "json").stdout.split("\n")
+        if x
+    ]
+    assert found[0] == {"predicate": "pc_alarm", "T": "2026-11-15T08:01:30Z", "A": "gate2", "Z": 2}
+    assert run("run", "airport.slog", "--format", "csv").stdout == (
+        "T,A,Z\n2026-11-15T08:01:30Z,gate2,2\n2026-11-15T08:04:00Z,gate3,3\n"
+    )
+
+
+def test_several_outputs(run, write) -> None:
+    write("a.slog", "output p, q.\np(T, X) <- s(T, X).\nq(T) <- s(T, _).\ns(1, a). s(2, b).")
+    assert run("run", "a.slog", "--format", "csv").stdout == "p,1,a\np,2,b\nq,1\nq,2\n"
+    assert run("run", "a.slog").stdout == (
+        "p: 2 answers\nT   X\n─────\n1   a\n2   b\n\nq: 2 answers\nT\n─\n1\n2\n"
+    )
+
+
+def test_no_answers(run, write) -> None:
+    write("a.slog", "output p.\np(T, X) <- s(T, X), T > 5.\ns(1, a).")
+    assert run("run", "a.slog").stdout == "p: no answers\n"
+    assert run("run", "a.slog", "--format", "csv").stdout == "T,X\n"
+    assert run("run", "a.slog", "--format", "json").stdout == ""
+
+
+def test_a_query_asks_for_a_part(run, write) -> None:
+    write("a.slog", "p(T, X) <- s(T, X).\n?p(T, red).\ns(1, red). s(2, blue). s(3, red).")
+    assert run("run", "a.slog", "--format", "csv").stdout == "T,X\n1,red\n3,red\n"
+
+
+@pytest.mark.parametrize("every", [1, 2, 10_000])
+def test_steps_do_not_matter(run, airport, every: int) -> None:
+    result = run("run", "airport.slog", "--every", str(every))
+    assert (result.exit_code, result.stdout) == (0, TABLE)
+
+
+def test_inputs_by_option_go_before_those_of_the_program(run, airport, write) -> None:
+    write("other.csv", f"{PRE}2026-11-15T09:00:00Z,gate1\n")
+    result = run("run", "airport.slog", "--input", "pre_alarm=other.csv", "--format", "csv")
+    assert result.stdout.splitlines()[-1] == "2026-11-15T09:00:00Z,gate1,1"
+    both = run(
+        "run", "airport.slog", "--input", "pre_alarm=other.csv", "--input", "pre_alarm=data/pre.csv"
+    )
+    assert both.exit_code == 0
+    assert ["pre_alarm", "7", "0", "0", "3"] in [line.split() for line in both.stderr.splitlines()]
+
+
+def test_no_header(run, write) -> None:
+    write("a.slog", "stream s(T: int, x: string).\noutput p.\np(T, X) <- s(T, X).")
+    write("s.csv", "1,a\n2,b\n")
+    result = run("run", "a.slog", "--input", "s=s.csv", "--no-header", "--format", "csv")
+    assert result.stdout == "T,X\n1,a\n2,b\n"
+
+
+def test_files_are_merged_by_time(run, write) -> None:
+    write(
+        "a.slog", "stream a(T: int).\nstream b(T: int) idle 3.\noutput p.\np(T) <- (a(T) ; b(T))."
+    )
+    write("a.csv", "T\n" + "".join(f"{t}\n" for t in range(0, 100, 2)))
+    write("b.csv", "T\n" + "".join(f"{t}\n" for t in range(1, 100, 2)))
+    result = run("run", "a.slog", "--input", "a=a.csv", "--input", "b=b.csv", "--format", "csv")
+    assert result.stdout.split() == ["T", *map(str, range(100))]
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.parquet"])
+def test_outputs_to_files(run, airport, tmp_path: Path, name: str) -> None:
+    result = run("run", "airport.slog", "--output", f"pc_alarm={name}")
+    assert (result.exit_code, result.stdout) == (0, "")
+    text = (tmp_path / name).read_bytes()
+    if name == "out.csv":
+        assert text.decode().splitlines()[1] == "2026-11-15T08:01:30Z,gate2,2"
+    elif name == "out.jsonl":
+        assert json.loads(text.splitlines()[0])["A"] == "gate2"
+    else:
+        assert pq.read_table(tmp_path / name).column("Z").to_pylist() == [2, 3]
+
+
+def test_bad_and_late_rows_are_told_and_kept(run, airport, write, tmp_path: Path) -> None:
+    write("data/pre.csv", f"{PRE}soon,gate1\n2026-11-15T08:00:00Z,gate9\n" + "x,y\n" * 9)
+    args = ("run", "airport.slog", "--rejects", "rejects.csv", "--late", "late.jsonl")
+    result = run(*args)
+    assert (result.exit_code, result.stdout) == (0, TABLE)
+    assert "rejected pre_alarm data/pre.csv:5: column `T`: 'soon' is no time\n" in result.stderr
+    assert result.stderr.count("rejected pre_alarm") == 5
+    assert "more such rows are counted, not shown\n" in result.stderr
+    rejects = (tmp_path / "rejects.csv").read_text().splitlines()
+    assert rejects[0] == "stream,where,reason,row"
+    assert len(rejects) == 11
+    late = json.loads((tmp_path / "late.jsonl").read_text())
+    assert late["reason"] == (
+        "2026-11-15T08:00:00Z is earlier than 2026-11-15T08:03:50Z, which `pre_alarm` has passed"
+    )
+
+
+def test_strict_stops_at_a_bad_row(run, airport, write) -> None:
+    write("data/pre.csv", f"{PRE}soon,gate1\n")
+    result = run("run", "airport.slog", "--strict")
+    assert result.exit_code == 1
+    assert "'soon' is no time" in result.stderr
+    assert run("run", "airport.slog").exit_code == 0
+
+
+def test_batch(run, write) -> None:
+    write("a.slog", "output p.\np(T, X) <- s(T, X), not (s(T1, X), T1 > T).\ns(1, a). s(2, a).")
+    refused = run("run", "a.slog")
+    assert refused.exit_code == 1
+    assert "error[SL0401]" in refused.stderr
+    assert run("run", "--batch", "a.slog", "--format", "csv").stdout == "T,X\n2,a\n"
+
+
+def test_a_program_from_standard_input(run, airport) -> None:
+    result = run("run", "-", input=PROGRAM)
+    assert (result.exit_code, result.stdout) == (0, TABLE)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["missing.slog"], "Path 'missing.slog' does not exist"),
+        (["airport.slog", "--input", "report"], "--input takes NAME=PATH, not 'report'"),
+        (["airport.slog", "--input", "repot=x.csv"], "did you mean 'report'?"),
+        (
+            ["airport.slog", "--input", "pc_alarm=x.csv"],
+            "the program has no 'pc_alarm' to use here",
+        ),
+        (["airport.slog", "--input", "report=x.csv"], "there is no file 'x.csv' for `report`"),
+        (
+            ["airport.slog", "--input", "report=airport.slog"],
+            "what kind of file is 'airport.slog'?",
+        ),
+        (["airport.slog", "--input", "report=data/zone.csv"], "has no column `T`"),
+        (["airport.slog", "--output", "zone=x.csv"], "the program has no 'zone' to use here"),
+        (["airport.slog", "--output", "pc_alarm=no/x.csv"], "cannot be written: no such file"),
+        (["airport.slog", "--engine", "abacus"], "'abacus' is not"),
+        (["airport.slog", "--every", "0"], "0 is not in the range"),
+        (["airport.slog", "--checkpoint", "st"], "--checkpoint needs --output pc_alarm=PATH"),
+    ],
+)
+def test_misuse(run, airport, args: list[str], message: str) -> None:
+    result = run("run", *args)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_paths_of_the_program_stay_below_it(run, write, tmp_path: Path) -> None:
+    write("data.csv", "T\n1\n")
+    write("sub/a.slog", 'stream s(T: int) from "../data.csv".\noutput p.\np(T) <- s(T).')
+    result = run("run", "sub/a.slog")
+    assert result.exit_code == 2
+    assert "lies outside the folder of this program" in result.stderr
+
+
+def test_an_evaluation_that_cannot_go_on(run, write) -> None:
+    write("a.slog", "output p.\np(T, Y) <- s(T, X), Y = 1 // X.\ns(1, 0).")
+    result = run("run", "a.slog")
+    assert result.exit_code == 1
+    assert "internal error" not in result.stderr
+
+
+def test_control_characters_do_not_reach_the_terminal(run, write) -> None:
+    write("a.slog", "stream s(T: int, x: string).\noutput p.\np(T, X) <- s(T, X).")
+    write("s.csv", "T,x\n1,\x1b[31mred\n\x1b[2J,bad\n")
+    result = run("run", "a.slog", "--input", "s=s.csv")
+    assert "\x1b" not in result.stdout + result.stderr
+
+
+# ------------------------------------------------------------------------------ checkpoints
+
+
+def test_a_finished_run_has_nothing_to_add(run, airport, tmp_path: Path) -> None:
+    args = ("run", "airport.slog", "--checkpoint", "state", "--output", "pc_alarm=out.csv")
+    assert run(*args).exit_code == 0
+    before = (tmp_path / "out.csv").read_bytes()
+    again = run(*args)
+    assert again.exit_code == 0
+    assert "this run has finished" in again.stderr
+    assert (tmp_path / "out.csv").read_bytes() == before
+
+
+def test_other_files_do_not_fit_a_checkpoint(run, airport) -> None:
+    args = ("run", "airport.slog", "--checkpoint", "state", "--format", "csv")
+    assert run(*args).exit_code == 0
+    result = run(*args, "--output", "pc_alarm=out.csv")
+    assert result.exit_code == 2
+    assert "was made with other inputs or outputs" in " ".join(result.stderr.split())
+
+
+def test_another_program_does_not_fit_a_checkpoint(run, airport, write) -> None:
+    args = ("run", "airport.slog", "--checkpoint", "state", "--format", "csv")
+    assert run(*args).exit_code == 0
+    write("airport.slog", PROGRAM.replace("5min", "6min"))
+    result = run(*args)
+    assert result.exit_code == 2
+    assert "is of another program" in result.stderr
+
+
+KILLS = int(os.environ.get("STREAMLOG_KILLS", "3"))  # 20 in the nightly run
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_killed_at_any_moment_it_goes_on(airport, write, tmp_path: Path, suffix: str) -> None:
+    """Kill -9 at random moments; the outputs together are those of an undisturbed run."""
+    rng = random.Random(7)
+    write("data/zone.csv", "area,z\n" + "".join(f"g{i},{i}\n" for i in range(50)))
+    # Out of order by up to a second less than the slack, with repetitions and bad rows.
+    times = sorted(rng.randrange(4_000) for _ in range(12_000))
+    pre = [f"{(1794729600 + t - rng.randrange(9)) * 10**6},g{rng.randrange(50)}" for t in times]
+    pre[500:500] = ["soon,g1"] * 20
+    write("data/pre.csv", "T,area\n" + "\n".join(pre) + "\n")
+    times = sorted(rng.randrange(4_000) for _ in range(2_000))
+    write(
+        "data/report.jsonl",
+        "".join(
+            json.dumps({"T": (1794729600 + t) * 10**6, "area": f"g{rng.randrange(50)}"}) + "\n"
+            for t in times
+        ),
+    )
+
+    def start(name: str, *more: str) -> subprocess.Popen[bytes]:
+        command = [
+            *(sys.executable, "-m", "streamlog.app.cli", "run", "airport.slog", "--every", "500"),
+            *("--output", f"pc_alarm={name}.{suffix}", "--rejects", f"{name}-rejects.csv", *more),
+        ]
+        return subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+
+    began = time.monotonic()
+    whole = start("whole", "--checkpoint", "whole-state")
+    _, told = whole.communicate()
+    assert whole.returncode == 0, told.decode()
+    seconds = time.monotonic() - began
+    kills = rounds = 0
+    while kills < KILLS or not rounds:
+        rounds += 1
+        name, going_on = f"cut{rounds}", True
+        while going_on:
+            process = start(name, "--checkpoint", f"{name}-state")
+            # The last run of all is left alone.
+            patience = rng.uniform(0.2, 1.0) * seconds if kills < KILLS else None
+            try:
+                _, told = process.communicate(timeout=patience)
+                assert process.returncode == 0, told.decode()
+                going_on = False
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+                process.communicate()
+                kills += 1
+        rejects = (tmp_path / f"{name}-rejects.csv").read_text()
+        assert rejects == (tmp_path / "whole-rejects.csv").read_text()
+        assert rejects.count("\n") == 21
+        assert rows(tmp_path / f"{name}.{suffix}") == rows(tmp_path / f"whole.{suffix}")
+
+
+def rows(path: Path) -> list[object]:
+    """Sorted, repetitions kept: nothing may be there twice."""
+    if path.suffix == ".parquet":
+        return sorted(zip(*pq.read_table(path).to_pydict().values(), strict=True))
+    return sorted(path.read_text().splitlines())

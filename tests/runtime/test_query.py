@@ -1,0 +1,119 @@
+"""One-time queries over what has been received and released."""
+
+from __future__ import annotations
+
+import pytest
+from streaming import FIRST
+
+from streamlog.runtime.query import QueryError
+
+MSG = FIRST + "table colour(name: string, warm: bool).\ncolour(red, true). colour(blue, false).\n"
+ROWS = [(1, "red"), (2, "blue"), (3, "red"), (5, "green")]
+
+
+@pytest.fixture
+def ran(engine):
+    e = engine(MSG)
+    e.push("msg", ROWS)
+    e.end()
+    e.step()
+    return e
+
+
+@pytest.mark.parametrize(
+    ("query", "answers"),
+    [
+        ("?first(T, red).", [{"T": 1}]),
+        ("first(T, X)", [{"T": 1, "X": "red"}, {"T": 2, "X": "blue"}, {"T": 5, "X": "green"}]),
+        ("?- first(T, _).", [{"T": 1}, {"T": 2}, {"T": 5}]),
+        ("msg(T, X), not first(T, X)", [{"T": 3, "X": "red"}]),
+        ("msg(T, X), T > 1, T <= 3", [{"T": 2, "X": "blue"}, {"T": 3, "X": "red"}]),
+        ("msg(T, X), colour(X, W)", None),
+        ("msg(T, X), not colour(X, _)", [{"T": 5, "X": "green"}]),
+        ("previous(4, X)", [{"X": "blue"}, {"X": "red"}]),
+        ("previous(1, red)", []),
+        ("previous(2, red)", [{}]),
+        ("msg(T, X), previous(T, X)", [{"T": 3, "X": "red"}]),
+        ("msg(T, X), N = length(X), N > 4", [{"T": 5, "X": "green", "N": 5}]),
+        ("msg(T, red), T = U - 1", [{"T": 1, "U": 2}, {"T": 3, "U": 4}]),
+        ('msg(T, X), (X = "red" ; T = 5)', None),
+        ("tick(T), T > 2", [{"T": 3}, {"T": 5}]),
+        ("msg(T, X), contains(X, ee)", [{"T": 5, "X": "green"}]),
+        ('msg(T, X), matches(X, "^b")', [{"T": 2, "X": "blue"}]),
+        ("msg(T, X), starts_with(X, gr)", [{"T": 5, "X": "green"}]),
+        ("msg(T, red), not (msg(T1, red), T1 > T)", [{"T": 3}]),
+        ('msg(1, X), Y = upper(X) ++ "!"', [{"X": "red", "Y": "RED!"}]),
+        ("msg(T, X), T % 2 = 0, Y = T / 4", [{"T": 2, "X": "blue", "Y": 0.5}]),
+    ],
+)
+def test_answers(ran, query: str, answers: list[dict[str, object]] | None) -> None:
+    found = ran.query(query)
+    if answers is None:
+        assert len(found) == 3
+    else:
+        assert found == answers
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("frist(T, X)", "there is no predicate `frist`.*did you mean `first`"),
+        ("first(T)", "`first` has 2 arguments"),
+        ("previous(T, X)", "can only test a value of its first argument"),
+        ("msg(T, X), X > 5, X = red", "does not take|where"),
+        ("msg(T, X", "expected"),
+        ("p(T) <- msg(T, X)", "expected|one query"),
+        ("msg(T, X), Y > 5", "nothing binds `Y`"),
+        ("msg(T, X), Y = T // 0", "division by zero"),
+        ("msg(T, X), Y = T * 9223372036854775807, T > 1", "does not fit into 64 bits"),
+        ('msg(T, X), matches(X, "(")', "is not a regular expression"),
+    ],
+)
+def test_refusals(ran, query: str, message: str) -> None:
+    with pytest.raises(QueryError, match=message):
+        ran.query(query)
+
+
+def test_the_same_query_may_be_asked_again(ran) -> None:
+    assert ran.query("first(T, red)") == ran.query("first(T, red)")
+
+
+def test_open_predicates_cannot_be_listed(ran) -> None:
+    with pytest.raises(QueryError, match="true of endlessly many values"):
+        ran.facts("previous")
+
+
+KEPT = """
+stream a(T: int, x: string).
+stream b(T: int, x: string).
+output p.
+p(T, X) <- a(T, X), b(T1, X), T - 10 <= T1, T1 <= T.
+"""
+
+
+def test_dropped_history_is_refused_with_its_horizon(engine) -> None:
+    e = engine(KEPT, remember=False)
+    assert e.query("b(T, X)") == []  # nothing has come, so nothing is gone
+    e.push("b", [(t, "x") for t in range(0, 101, 5)])
+    e.push("a", [(100, "x")])
+    e.step()
+    with pytest.raises(QueryError, match=r"`b` is kept for 10: .* at or before 90 .* `T > 90`"):
+        e.query("b(T, X)")
+    with pytest.raises(QueryError, match="kept for 10"):
+        e.query("b(T, X), T >= 90")
+    assert e.query("b(T, X), T > 90") == [{"T": 95, "X": "x"}, {"T": 100, "X": "x"}]
+    assert e.query("b(95, X)") == [{"X": "x"}]
+    with pytest.raises(QueryError, match="the facts of `p` are not kept"):
+        e.query("p(T, X)")
+    e.end()
+    e.step()
+    with pytest.raises(QueryError, match="not kept"):
+        e.query("b(T, X), T > 99")
+
+
+def test_an_engine_that_remembers_refuses_nothing(engine) -> None:
+    e = engine(KEPT)
+    e.push("b", [(t, "x") for t in range(0, 101, 5)])
+    e.push("a", [(100, "x")])
+    e.step()
+    assert len(e.query("b(T, X)")) == 21
