@@ -1,4 +1,4 @@
-"""Every block in README.md and docs/ is compiled or run, and every link leads somewhere.
+"""Every block in README.md, docs/ and demos/ is compiled or run, and every link leads somewhere.
 
 What a block is for stands behind its fence:
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -46,7 +47,8 @@ from streamlog.syntax.parse import parse
 from streamlog.syntax.scan import KEYWORDS, RESERVED
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / "README.md", *DOCS, *sorted((ROOT / "demos").glob("*/README.md"))]
 LANGUAGE = ROOT / "docs" / "language.md"
 DIAGNOSTICS = ROOT / "docs" / "diagnostics.md"
 UPDATE = bool(os.environ.get("UPDATE_GOLDENS"))
@@ -193,7 +195,10 @@ def transcript(text: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_commands(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page is one session: files stay, and commands see what earlier ones have done."""
+    """A page is one session: files stay, and commands see what earlier ones have done. A demo's
+    page finds the demo's files."""
+    if page.parent.parent.name == "demos":
+        shutil.copytree(page.parent, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     wrong: list[str] = []
@@ -309,4 +314,4 @@ def test_links(page: Path) -> None:
 
 def test_every_page_can_be_reached() -> None:
     readme = prose(ROOT / "README.md")
-    assert [p.name for p in PAGES[1:] if f"](docs/{p.name})" not in readme] == []
+    assert [p.name for p in DOCS if f"](docs/{p.name})" not in readme] == []

@@ -25,17 +25,15 @@ def closing_tables(engine: Engine, seconds: float) -> Iterator[Table | str]:
     for name, answers in sorted(report.answers.items()):
         outputs.add_row(name, f"{answers:,}")
     yield outputs
-    if isinstance(engine.executor, Measured):
+    if isinstance(engine.executor, Measured) and seconds >= 1:
+        times = _table("time went into", "seconds")
         spent = sorted(engine.executor.seconds.items(), key=lambda s: -s[1])
-        dear = [(what, s) for what, s in spent if s >= 0.05][:_DEAREST]
-        if dear:
-            times = _table("time went into", "seconds")
-            for what, s in dear:
-                times.add_row(what, f"{s:.1f}")
-            yield times
+        for what, s in spent[:_DEAREST]:
+            times.add_row(what, f"{s:.1f}")
+        yield times
     rows = sum(c.rows for c in report.streams.values())
-    rate = f" ({rows / seconds:,.0f} rows a second)" if seconds >= 1 else ""
-    yield f"state: {report.state_high:,} rows at most; {seconds:.1f} s{rate}"
+    time = f"; {seconds:.1f} s ({rows / seconds:,.0f} rows a second)" if seconds >= 1 else ""
+    yield f"state: {report.state_high:,} rows at most{time}"
 
 
 def _table(*columns: str) -> Table:

@@ -97,7 +97,8 @@ class _Closer:
         self.fresh = (f"{FROM_CORE}{n}" for n in count(1))
 
     def _calls_itself(self, name: str) -> bool:
-        reached, queue = set(), [name]
+        reached: set[str] = set()
+        queue = [name]
         for pred in queue:
             called = {a.pred for r in self.open_rules[pred] for a in atoms(r.rule.body)}
             queue += sorted(called & self.open_rules.keys() - reached)
