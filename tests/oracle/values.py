@@ -1,0 +1,193 @@
+"""What operators, functions and aggregates make of values: one plain function for each.
+
+    int, time, duration   int64; a result outside raises
+    float                 a result that is not finite raises
+    /                     true division, always a float
+    // and %              floor: -7 // 2 is -4, -7 % 2 is 1; with floats too
+    floor(V, d), ceil     the next multiple of d below or above, d > 0
+    substr(S, i, n)       the characters at positions p with i <= p < i + n, counted from 0; what
+                          lies outside of S is not there, so nothing is ever an error
+    strings               Unicode code points: length, order, lower and upper as Python has them
+    avg                   of numbers the true quotient of the exact sum; of durations its floor
+    sum                   of floats the correctly rounded sum, whatever the order
+    first, last           see `at_the_end`
+
+A zero divisor, an overflow, a step that is not positive and a pattern that is no regular
+expression raise `ValueFailure`; the evaluator says in which rule.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+from streamlog.syntax.ast import INT64_MAX, INT64_MIN
+
+Value: TypeAlias = int | float | str | bool
+Row: TypeAlias = tuple[Value, ...]
+
+
+class ValueFailure(Exception):  # noqa: N818
+    """An operation has no result for these values."""
+
+
+def checked(value: Any) -> Any:
+    """The value, if it fits its type."""
+    if type(value) is int and not INT64_MIN <= value <= INT64_MAX:
+        raise ValueFailure(f"{value} does not fit into 64 bits")
+    if type(value) is float and not math.isfinite(value):
+        raise ValueFailure("the number is too large for a float")
+    return value
+
+
+# ------------------------------------------------------------------------------- operators
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "++": operator.add,
+}
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def apply(op: str, left: Value, right: Value) -> Value:
+    try:
+        return checked(_OPERATORS[op](left, right))
+    except ZeroDivisionError:
+        raise ValueFailure(f"{left} {op} {right}: division by zero") from None
+    except OverflowError:
+        raise ValueFailure(f"{left} {op} {right}: the number is too large") from None
+
+
+def negate(value: Any) -> Value:
+    return checked(-value)
+
+
+def compare(op: str, left: Value, right: Value) -> bool:
+    """Numbers by their value, whether int or float; strings by code points; false < true."""
+    return _COMPARISONS[op](left, right)
+
+
+# ------------------------------------------------------------------------------- functions
+
+
+def floor(value: Any, step: Any) -> Value:
+    if step <= 0:
+        raise ValueFailure(f"floor to multiples of {step}")
+    return checked(value // step * step)
+
+
+def ceil(value: Any, step: Any) -> Value:
+    if step <= 0:
+        raise ValueFailure(f"ceil to multiples of {step}")
+    return checked(-(-value // step) * step)
+
+
+def substr(text: str, start: int, length: int | None = None) -> str:
+    end = len(text) if length is None else start + length
+    return "".join(c for position, c in enumerate(text) if start <= position < end)
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "max": max,
+    "min": min,
+    "abs": lambda value: checked(abs(value)),
+    "floor": floor,
+    "ceil": ceil,
+    "length": len,
+    "lower": str.lower,
+    "upper": str.upper,
+    "substr": substr,
+}
+
+
+def call(name: str, args: Sequence[Value]) -> Value:
+    return _FUNCTIONS[name](*args)
+
+
+def holds(name: str, text: str, other: str) -> bool:
+    """The goals that test strings: `contains`, `starts_with`, `matches` (anywhere in the text)."""
+    match name:
+        case "contains":
+            return other in text
+        case "starts_with":
+            return text.startswith(other)
+        case "matches":
+            try:
+                return re.search(other, text) is not None
+            except re.error as error:
+                raise ValueFailure(f"{other!r} is no regular expression: {error}") from None
+        case _:
+            raise AssertionError(name)
+
+
+# ------------------------------------------------------------------------------ aggregates
+
+
+def total(values: Iterable[Any]) -> Value:
+    values = list(values)
+    if any(isinstance(v, float) for v in values):
+        try:
+            return checked(math.fsum(values))
+        except OverflowError:
+            raise ValueFailure("the sum is too large for a float") from None
+    return checked(sum(values))
+
+
+def average(values: Iterable[Any], *, of_durations: bool) -> Value:
+    values = list(values)
+    if of_durations:
+        return sum(values) // len(values)
+    if any(isinstance(v, float) for v in values):
+        return checked(total(values) / len(values))  # type: ignore[operator]
+    return sum(values) / len(values)
+
+
+def at_the_end(candidates: Iterable[tuple[tuple[int, ...], Any]], *, last: bool) -> Value:
+    """`first` or `last` of (timestamps, value).
+
+    The timestamps are those of the solution's positive goals, in the order of the body, compared
+    one after the other. Of several values at the same timestamps the smallest counts, for
+    `first` and for `last`.
+    """
+    candidates = list(candidates)
+    end = (max if last else min)(times for times, _ in candidates)
+    return min(value for times, value in candidates if times == end)
+
+
+def aggregate(
+    name: str, candidates: Sequence[tuple[tuple[int, ...], Any]], *, of_durations: bool = False
+) -> Value:
+    """The aggregate of a group: one (timestamps, value) for each distinct solution."""
+    values = [value for _, value in candidates]
+    match name:
+        case "count":
+            return len(values)
+        case "count_distinct":
+            return len(set(values))
+        case "sum":
+            return total(values)
+        case "avg":
+            return average(values, of_durations=of_durations)
+        case "min":
+            return min(values)
+        case "max":
+            return max(values)
+        case "first" | "last":
+            return at_the_end(candidates, last=name == "last")
+        case _:
+            raise AssertionError(name)
