@@ -29,7 +29,6 @@ from streamlog.plan.steps import (
     Step,
     Store,
 )
-from streamlog.rewrite.close import FROM_CORE
 from streamlog.syntax.ast import Agg, Atom, BinOp, Call, Const, Neg, Term, Type, Var
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import walk
@@ -51,7 +50,6 @@ class _Generator:
         self.out = Generated()
         self.depth = 0  # of nested joins, to name their rows
         self.groupings = {g.number: g for g in plan.groupings}
-        self.improving = {g.pred for g in plan.groupings if g.improving}
 
     def run(self) -> Generated:
         for component in self.plan.components:
@@ -75,12 +73,14 @@ class _Generator:
             for pipeline in rule.pipelines
             if pipeline.start is not None and pipeline.start.pred == pred
         ]
-        if pred in self.improving:
+        if pred in self.plan.improving:
             # Rows that a better one may still replace are seen by their own recursion only.
-            later = [(r, p) for r, p in starts if r.rule.head.pred not in self.improving]
-            starts = [(r, p) for r, p in starts if r.rule.head.pred in self.improving]
-            self._function(f"after_{identifier(pred)}", [], later)
-        self._function(f"on_{identifier(pred)}", indexes, starts)
+            inside = self.plan.improving[pred]
+            later = [(r, p) for r, p in starts if r.rule.head.pred not in inside]
+            starts = [(r, p) for r, p in starts if r.rule.head.pred in inside]
+            settled = [i for i in indexes if i.settled]
+            self._function(f"after_{identifier(pred)}", settled, later)
+        self._function(f"on_{identifier(pred)}", [i for i in indexes if not i.settled], starts)
 
     def _function(
         self, title: str, indexes: list[Index], starts: list[tuple[RulePlan, Pipeline]]
@@ -376,8 +376,9 @@ class _Generator:
                 values.append(python(term.arg))
         ordered = any(func in ("first", "last") for _, func in grouping.aggregates)
         order = _tuple(map(name, rule.order)) if ordered else "()"
-        own = [v for v in rule.carries if not v.name.startswith(FROM_CORE)]
-        distinct = _tuple(map(name, own)) if grouping.distinct else "None"
+        own = [v for v in rule.carries if v.is_written]
+        which = " ".join(v.name for v in own)  # branches may bind different variables
+        distinct = _tuple([repr(which), *map(name, own)]) if grouping.distinct else "None"
         solution = f"({_tuple(keys)}, {_tuple(values)}, {order}, {distinct})"
         self.out(f"solutions_{grouping.number}.append({solution})")
 

@@ -96,7 +96,7 @@ class Memory:
 
     def remove(self, pred: str, row: Row) -> None:
         for index in self.plan.indexes:
-            if index.pred == pred:
+            if index.pred == pred and not index.settled:
                 stored, key = self.index(index), _key(index, row)
                 stored[key].remove(row)
                 if not stored[key]:

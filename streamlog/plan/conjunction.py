@@ -24,7 +24,7 @@ class Surroundings:
     schema: Schema
     component_of: Mapping[str, int]
     delays: Delays
-    replaced: frozenset[str]  # predicates whose rows a better one may replace
+    improving: Mapping[str, frozenset[str]]  # predicates whose rows a better one may replace
 
 
 @frozen

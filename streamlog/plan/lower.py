@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from attrs import evolve
 
@@ -31,7 +32,6 @@ from streamlog.plan.steps import (
     RulePlan,
     Step,
 )
-from streamlog.rewrite.close import FROM_CORE
 from streamlog.syntax.ast import (
     Agg,
     Body,
@@ -57,8 +57,8 @@ def lower(
     delays[TICK] = dict.fromkeys(schema.streams, 0)
     time_of = {(id(t.rule), id(t.body)): t for t in times}
     groups = _groupings(schema, strata)
-    replaced = frozenset(g.pred for g in groups.values() if g.improving)
-    program = Surroundings(schema, graph.component_of, delays, replaced)
+    improving = {g.pred: strata.knot[g.pred] for g in groups.values() if g.improving}
+    program = Surroundings(schema, graph.component_of, delays, improving)
     rules: list[RulePlan] = []
     for rule in schema.rules:
         bodies = branches(rule.body)
@@ -85,6 +85,7 @@ def lower(
         tuple(_components(schema, graph, strata)),
         tuple(rules),
         groupings,
+        improving,
         tuple(
             (step.join.index, step.column)
             for plan in rules
@@ -123,11 +124,9 @@ def _groupings(schema: Schema, strata: Strata) -> Mapping[object, Grouping]:
 
 def _may_repeat(rule: Rule) -> bool:
     """Whether the conjunctions of a rule may find one solution several times."""
-    return len(branches(rule.body)) > 1 or any(_is_from_core(v) for v in variables(rule.body))
-
-
-def _is_from_core(var: Var) -> bool:
-    return var.name.startswith(FROM_CORE)
+    return len(branches(rule.body)) > 1 or any(
+        v.name.startswith("_#c") for v in variables(rule.body)
+    )
 
 
 def _sole_rules(rules: list[RulePlan], schema: Schema) -> set[int]:
@@ -153,6 +152,9 @@ def _components(schema: Schema, graph: Graph, strata: Strata) -> Iterator[Compon
         yield Component(names, bool(internal), bool(marked or improving & set(internal)))
 
 
+S = TypeVar("S", bound=Step)
+
+
 class _Lowering:
     """One conjunction, rewritten, as a plan."""
 
@@ -169,12 +171,13 @@ class _Lowering:
         checks += (self._exists(n.body, bound, wanted=False) for n in found.negations)
         if found.fold is not None:
             checks.append(found.fold)
+        checks = [self._settled(step) for step in checks]
         order = tuple(
             a.args[0]
             for a in found.goals
             if self.schema.is_temporal(a.pred)
             and isinstance(a.args[0], Var)
-            and not _is_from_core(a.args[0])
+            and a.args[0].is_written
         )
         return RulePlan(
             self.number,
@@ -190,7 +193,23 @@ class _Lowering:
         )
 
     def _exists(self, body: Body, bound: frozenset[str], wanted: bool) -> Exists:
-        return exists(body, bound, self.schema, wanted, self.found.program.replaced)
+        replaced = frozenset(self.found.program.improving)
+        return exists(body, bound, self.schema, wanted, replaced)
+
+    def _settled(self, step: S) -> S:
+        """Outside its recursion, a predicate with improving rows is read when they are settled."""
+        improving, pred = self.found.program.improving, self.found.rule.head.pred
+        match step:
+            case Join(_, index):
+                if pred not in improving.get(index.pred, {pred}):
+                    return evolve(step, index=evolve(index, settled=True))
+                return step
+            case Fold(_, _, join):
+                return evolve(step, join=self._settled(join))
+            case Exists(steps):
+                return evolve(step, steps=tuple(map(self._settled, steps)))
+            case _:
+                return step
 
     def _pipelines(self) -> Iterator[Pipeline]:
         goals, tests = self.found.goals, self.found.tests
@@ -201,7 +220,8 @@ class _Lowering:
             rest = [g for g in goals if g is not start]
             before = frozenset(id(g) for g in starts[:number] if g.pred == start.pred)
             bound = frozenset(v.name for v in variables(start))
-            yield Pipeline(start, in_order([*rest, *tests], bound, self.schema, before))
+            steps = in_order([*rest, *tests], bound, self.schema, before)
+            yield Pipeline(start, tuple(map(self._settled, steps)))
 
     def _carries(
         self, checks: list[Step], bound: frozenset[str], order: tuple[Var, ...]
@@ -216,7 +236,7 @@ class _Lowering:
             if group.distinct:
                 literals = (*self.found.goals, *self.found.tests)
                 own = sorted({v.name: v for x in literals for v in variables(x)}.items())
-                needed = [v for _, v in own if not _is_from_core(v)] + needed
+                needed = [v for _, v in own if v.is_written] + needed
         found = {v.name: v for v in needed if v.name in bound}
         first = head[0] if self.found.time is not None else None
         rest = [v for n, v in found.items() if not (isinstance(first, Var) and n == first.name)]

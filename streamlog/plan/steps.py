@@ -30,11 +30,13 @@ class Index:
     pred: str
     key: tuple[int, ...]
     store: Store
+    settled: bool = False  # without rows that a better one may still replace
 
     @property
     def name(self) -> str:
         columns = "_".join(map(str, self.key)) or "all"
-        return f"{self.pred}_{self.store.name.lower()}_{columns}"
+        settled = "_settled" if self.settled else ""
+        return f"{self.pred}_{self.store.name.lower()}_{columns}{settled}"
 
 
 @frozen
@@ -163,6 +165,7 @@ class Plan:
     components: tuple[Component, ...]
     rules: tuple[RulePlan, ...]
     groupings: tuple[Grouping, ...]
+    improving: Mapping[str, frozenset[str]]  # by predicate, those that may see unsettled rows
     folds: tuple[tuple[Index, int], ...]  # columns of indexes that are summed up
     indexes: tuple[Index, ...]
     readers: Mapping[Index, tuple[Reader, ...]]

@@ -2,7 +2,7 @@
 
     p(T, _) <- q(T, _).                    p(T, _#1) <- q(T, _#2).
     p(T) <- q(T1), r(T2), lgr(T1, T2, T).  p(T) <- q(T1), r(T2), T = max(T1, T2).
-    p(T) <- q(T), not r(T + 5s).           p(T) <- q(T), not (r(_#1), _#1 = T + 5s).
+    p(T) <- q(T), not r(T + 5s).           p(T) <- q(T), not (r(_#e1), _#e1 = T + 5s).
     p(T) <- q(T), (r(T) ; s(T)).           p(T) <- (q(T), r(T) ; q(T), s(T)).
     p(T) <- q(T), not (r(T) ; s(T)).       p(T) <- q(T), not r(T), not s(T).
 
@@ -143,7 +143,7 @@ def _flat_atom(atom: Atom, fresh: Iterator[str]) -> Body:
     for arg in atom.args:
         arg = _named(arg, fresh)
         if not isinstance(arg, Var | Const):
-            variable = Var(next(fresh), span=arg.span)
+            variable = Var(next(fresh).replace("#", "#e"), span=arg.span)
             equations.append(Comparison("=", variable, arg, span=arg.span))
             arg = variable
         args.append(arg)

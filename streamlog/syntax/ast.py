@@ -65,6 +65,12 @@ class Var:
     def is_anonymous(self) -> bool:
         return self.name == "_" or self.name.startswith("_#")
 
+    @property
+    def is_written(self) -> bool:
+        """Whether someone wrote it; rewrites call theirs `_#e…` (for an expression, determined by
+        other variables) and `_#c…` (of a core, unknown to the caller)."""
+        return not self.name.startswith(("_#e", "_#c"))
+
 
 @frozen
 class Const:
