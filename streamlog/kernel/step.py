@@ -105,7 +105,7 @@ class Kernel:
                         self._feed(pred, rows)
                 if component.preds[0] in self._rules_of:
                     self._run(component, answers)
-        except (EvaluationError, ZeroDivisionError, OverflowError) as error:
+        except (EvaluationError, ZeroDivisionError, OverflowError, TypeError) as error:
             raise self._explained(error) from error
         self._memory.forget(self._frontiers)
         return answers
@@ -367,7 +367,13 @@ class Kernel:
             if trace.tb_frame.f_code.co_filename == _SOURCE:
                 rule = self._generated.rules.get(trace.tb_lineno, rule)
             trace = trace.tb_next
-        what = "division by zero" if isinstance(error, ZeroDivisionError) else str(error)
+        if rule is None and not isinstance(error, EvaluationError):
+            raise error  # not the rules' fault
+        what = str(error)
+        if isinstance(error, ZeroDivisionError):
+            what = "division by zero"
+        elif isinstance(error, TypeError):
+            what = f"values of different kinds meet ({error}): declare the types of the columns"
         where = f" in the rule at {_place(rule)}: {pretty(rule)}" if rule else ""
         return EvaluationError(f"{what}{where}")
 
