@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import shlex
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path

@@ -38,6 +38,7 @@ from streamlog.syntax.ast import (
     Test,
     Var,
 )
+from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import atoms, walk
 
 
@@ -147,6 +148,7 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
     arities, wrong = _arities(declared, mentions)
     diagnostics += wrong
     diagnostics += _heads(rules, facts, declared)
+    diagnostics += _outside(facts, declared)
     diagnostics += _functions(asking)
     diagnostics += _unknown(outputs, tests, arities)
 
@@ -280,6 +282,28 @@ def _constant_for(arg: Term) -> str:
             f'`"{arg.name}"`'
         )
     return "write the value itself; only a rule with a body can compute one"
+
+
+def _outside(facts: Iterable[Fact], declared: dict[str, Stream | Table]) -> Iterator[Diagnostic]:
+    """Facts that lie outside the range of their column, on which the contract relies."""
+    for fact in facts:
+        declaration = declared.get(fact.atom.pred)
+        for arg, column in zip(
+            fact.atom.args, declaration.columns if declaration else (), strict=False
+        ):
+            if not isinstance(arg, Const) or column.low is None or column.high is None:
+                continue
+            low, value, high = column.low.value, arg.value, column.high.value
+            if isinstance(value, str) or isinstance(low, str) or isinstance(high, str):
+                continue
+            if not low <= value <= high:
+                yield finding(
+                    "SL0301",
+                    f"{pretty(arg)} lies outside the declared range of `{column.name}`",
+                    arg.span,
+                    related=[(column.span, "declared here")],
+                    help="widen the range, or correct the fact",
+                )
 
 
 def _functions(statements: Iterable[Rule | Query]) -> Iterator[Diagnostic]:

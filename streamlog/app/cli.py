@@ -13,7 +13,7 @@ import click
 from streamlog import __version__
 
 # In the order of the help: what people use most comes first.
-COMMANDS = ("check", "test", "explain", "run", "fmt", "new", "completion")
+COMMANDS = ("check", "test", "repl", "explain", "run", "fmt", "new", "completion")
 
 MISUSE = 2
 EX_SOFTWARE = 70

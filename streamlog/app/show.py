@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import Any
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -36,8 +36,8 @@ def place_of(rule: Rule | None, home: Source) -> str:
     return f"{name}line {line}"
 
 
-def flat(table: Table, width: int) -> Text:
-    """The table without blanks at the ends of its lines."""
+def flat(table: RenderableType, width: int) -> Text:
+    """A table, or the like, without blanks at the ends of its lines."""
     console = Console(width=width, highlight=False)
     lines = []
     for segments in console.render_lines(table, pad=False):

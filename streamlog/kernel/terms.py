@@ -40,9 +40,9 @@ def ceil(value: int, step: int) -> int:
 
 
 def substr(text: str, start: int, length: int | None = None) -> str:
-    """Characters from `start`, counted from 0; a start before the text is its beginning."""
-    start = max(start, 0)
-    return text[start:] if length is None else text[start : start + max(length, 0)]
+    """The characters at `start`, `start + 1`, …, as far as there are any; the first is at 0."""
+    end = len(text) if length is None else max(start + length, 0)
+    return text[max(start, 0) : end]
 
 
 @lru_cache(maxsize=256)

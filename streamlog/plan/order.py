@@ -26,7 +26,7 @@ from streamlog.syntax.ast import (
     Type,
     Var,
 )
-from streamlog.syntax.walk import variables
+from streamlog.syntax.walk import variables, walk
 
 # `V op e` bounds V: which side, and how far beside e.
 _BOUNDS = {"<": ("high", -1), "<=": ("high", 0), ">": ("low", 1), ">=": ("low", 0)}
@@ -47,13 +47,14 @@ def in_order(
     known = set(bound)
     steps: list[Step] = []
     while rest:
-        if ready := _ready(rest, known):
+        goals = [x for x in rest if isinstance(x, Atom) and x.pred not in FILTERS]
+        # What may fail, a division, comes last: another literal may rule it out.
+        if ready := _ready(rest, known, may_fail=not goals):
             literal, step = ready
             rest.remove(literal)
             steps.append(step)
             known |= _binds(step)
             continue
-        goals = [x for x in rest if isinstance(x, Atom) and x.pred not in FILTERS]
         if not goals:
             raise ValueError("a variable is bound nowhere")
         goal = max(goals, key=lambda g: _worth(g, known, schema))
@@ -73,8 +74,10 @@ def _binds(step: Step) -> set[str]:
     return {step.var.name} if isinstance(step, Extend) else set()
 
 
-def _ready(rest: list[Literal], known: set[str]) -> tuple[Literal, Step] | None:
-    for literal in rest:
+def _ready(rest: list[Literal], known: set[str], may_fail: bool) -> tuple[Literal, Step] | None:
+    for literal in sorted(rest, key=_divides):
+        if _divides(literal) and not may_fail:
+            continue
         match literal:
             case Comparison():
                 unknown = _names(literal) - known
@@ -89,6 +92,10 @@ def _ready(rest: list[Literal], known: set[str]) -> tuple[Literal, Step] | None:
             case _:
                 pass
     return None
+
+
+def _divides(literal: Literal) -> bool:
+    return any(isinstance(t, BinOp) and t.op in ("/", "//", "%") for t in walk(literal))
 
 
 def _solve(equation: Comparison, name: str) -> Extend | None:

@@ -1,0 +1,325 @@
+"""The dot commands of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+from attrs import evolve, frozen
+from rich.console import RenderableType
+from rich.text import Text
+
+from streamlog.analysis.schema import Kind
+from streamlog.app import show
+from streamlog.app.answers import asked, columns_of
+from streamlog.app.render import render_page
+from streamlog.app.repl_session import Said, Session
+from streamlog.app.repl_show import note, table
+from streamlog.app.repl_why import why_tree
+from streamlog.codes import CODES
+from streamlog.compiler import Mode, the
+from streamlog.diagnostics import did_you_mean
+from streamlog.runtime.executor import BEGIN
+from streamlog.runtime.query import prepared
+from streamlog.runtime.values import Unfit, moment, time_of
+from streamlog.runtime.why import why
+from streamlog.syntax.ast import Atom, Const
+from streamlog.syntax.pretty import pretty
+
+Printed: TypeAlias = Said | RenderableType
+MOST_REASONS = 3  # facts that one `.why` explains
+
+
+class CommandError(Exception):
+    """A command that cannot be understood or done."""
+
+
+class Leave(Exception):  # noqa: N818  (the session ends)
+    pass
+
+
+@frozen
+class Command:
+    name: str
+    takes: str
+    help: str
+    run: Callable[[Commands, str], Iterator[Printed]]
+
+
+class Commands:
+    """What the commands do. `width` is that of the screen."""
+
+    def __init__(self, session: Session, width: int) -> None:
+        self.session, self.width = session, width
+
+    def run(self, line: str) -> Iterator[Printed]:
+        name, _, rest = line.strip().removeprefix(".").partition(" ")
+        command = COMMANDS.get(name)
+        if command is None:
+            near = did_you_mean(name, COMMANDS)
+            hint = f"did you mean `.{near}`?" if near else "`.help` lists the commands"
+            raise CommandError(f"there is no command `.{name}`; {hint}")
+        yield from command.run(self, rest.strip())
+
+    # --------------------------------------------------------------------- program and facts
+
+    def load(self, rest: str) -> Iterator[Printed]:
+        """A program, or rows: `.load a.csv p`, where p need not be said if it is `a`."""
+        words = rest.split()
+        if not 1 <= len(words) <= 2:
+            raise CommandError("`.load` takes a program, or a data file and a predicate")
+        path = Path(words[0]).expanduser()
+        if path.suffix == ".slog" or (len(words) == 1 and not _is_data(path)):
+            yield from self.session.load(path)
+            for name, p in sorted(self.session.engine.schema.predicates.items()):
+                file = p.option("from")
+                if p.kind is Kind.STREAM and file is not None:
+                    yield f"the rows of `{name}` arrive with `.load {file.value.value} {name}`"
+        else:
+            yield from self.session.load_rows(path, words[1] if len(words) > 1 else path.stem)
+
+    def save(self, rest: str) -> Iterator[Printed]:
+        if not rest:
+            raise CommandError("`.save` takes the name of a file")
+        path = Path(rest).expanduser()
+        known = {f.path.resolve() for f in self.session.state.files} | self.session.saved
+        if path.exists() and path.resolve() not in known:
+            raise CommandError(f"`{path}` is there already; choose another name")
+        path.write_text(self.session.state.text, encoding="utf-8")
+        self.session.saved.add(path.resolve())
+        yield f"saved to {path}"
+
+    def listing(self, rest: str) -> Iterator[Printed]:
+        lines = self.session.state.text_of_typed.splitlines()
+        for file in self.session.state.files:
+            yield note(f"loaded: {file.path}", self.width)
+        digits = len(str(len(lines)))
+        for number, line in enumerate(lines, 1):
+            yield Text.assemble((f"{number:>{digits}} ", "blue"), line)
+
+    def facts(self, rest: str) -> Iterator[Printed]:
+        engine = self.session.engine
+        if rest:
+            name = self._predicate(rest.rstrip("."))
+            rows = engine.facts(name)
+            names, types = columns_of(engine, name)
+            yield table(f"{name}: {_many(len(rows), 'fact')}", names, rows, types, self.width)
+            return
+        made = show.plain_table("predicate", "kind", "facts")
+        made.columns[2].justify = "right"
+        for name, predicate in sorted(engine.schema.predicates.items()):
+            is_open = the(engine.program.safety).is_open(name)
+            count = "open" if is_open else f"{len(engine.facts(name)):,}"
+            made.add_row(name, predicate.kind.value, count)
+        if not made.row_count:
+            yield "there is no program yet"
+        else:
+            yield show.flat(made, self.width)
+
+    def clear(self, rest: str) -> Iterator[Printed]:
+        self.session.clear()
+        yield "everything is forgotten"
+
+    # ------------------------------------------------------------------------------- time
+
+    def advance(self, rest: str) -> Iterator[Printed]:
+        """`.advance T [stream]`: nothing earlier than T will come any more."""
+        words = rest.rstrip(".").split()
+        if not 1 <= len(words) <= 2:
+            raise CommandError("`.advance` takes a time, as in `.advance 5`, and perhaps a stream")
+        stream = self._stream(words[1]) if len(words) > 1 else None
+        text = words[0].removeprefix("@")
+        if text.lstrip("-").isdigit():
+            time = int(text)
+        else:
+            try:
+                time = time_of(text)
+            except Unfit as unfit:
+                form = "write `@2026-11-15T08:00:00Z`, or a number on logical time"
+                raise CommandError(f"{unfit}; {form}") from None
+        yield from self.session.advance(time, stream)
+
+    def end(self, rest: str) -> Iterator[Printed]:
+        yield from self.session.end(self._stream(rest.rstrip(".")) if rest else None)
+
+    def status(self, rest: str) -> Iterator[Printed]:
+        engine = self.session.engine
+        if not engine.progress.clocks:
+            yield "no stream yet"
+            return
+        made = show.plain_table("stream", "has passed", "last seen", "rows", "late", "rejected")
+        for name, clock in sorted(engine.progress.clocks.items()):
+            count, type_ = engine.report.streams[name], engine.clock(name)
+            seen = "never" if clock.seen == BEGIN else moment(clock.seen, type_)
+            figures = (count.rows, count.late, count.rejected)
+            made.add_row(name, moment(clock.progress, type_), seen, *map(str, figures))
+        yield show.flat(made, self.width)
+        for held in engine.status():
+            yield held.message
+
+    # ------------------------------------------------------------------------ explanations
+
+    def why(self, rest: str) -> Iterator[Printed]:
+        if not rest:
+            raise CommandError("`.why` takes a fact, as in `.why p(1, red)`")
+        engine = self.session.engine
+        query = prepared(engine.program, rest)
+        match query.body:
+            case (Atom(pred, args) as atom,) if pred in engine.schema.predicates:
+                pass
+            case _:
+                raise CommandError("`.why` takes one fact, as in `.why p(1, red)`")
+        constants = tuple(a.value for a in args if isinstance(a, Const))
+        if len(constants) == len(args):
+            rows = [constants]
+        else:
+            fits = asked((query,))[pred]
+            rows = [row for row in engine.facts(pred) if fits(row)]
+        if not rows:
+            yield f"no {pretty(atom)} holds"
+            for held in self.session.held(pred):
+                yield held.message
+        for row in rows[:MOST_REASONS]:
+            yield show.flat(why_tree(engine, why(engine, atom.pred, row)), self.width)
+        if len(rows) > MOST_REASONS:
+            yield f"… and {len(rows) - MOST_REASONS} more such facts"
+
+    def explain(self, rest: str) -> Iterator[Printed]:
+        """A predicate, a code, or else the code of what was found last."""
+        wanted = [rest] if rest else list(self.session.last_codes)
+        if not wanted:
+            raise CommandError("`.explain` takes a predicate or a code, as in `.explain SL0401`")
+        for word in wanted:
+            if word.upper() in CODES:
+                yield render_page(CODES[word.upper()], self.width)
+                continue
+            if word.upper().startswith("SL0"):
+                raise CommandError(f"there is no code {word.upper()}")
+            name = self._predicate(word.rstrip("."))
+            program = self.session.program
+            for rule in the(program.schema).rules_of.get(name, ()):
+                place = show.place_of(rule, program.source)
+                yield Text.assemble((f"{place}: ", "dim"), rule.span.text)
+            promised = the(program.contract)
+            yield show.contract(
+                evolve(promised, predicates=(promised[name],)), program.source, self.width
+            )
+
+    def contract(self, rest: str) -> Iterator[Printed]:
+        yield from self._view("contract")
+
+    def plan(self, rest: str) -> Iterator[Printed]:
+        yield from self._view("plan")
+
+    def _view(self, name: str) -> Iterator[Printed]:
+        program = self.session.program
+        if not the(program.schema).rules:
+            yield "there are no rules yet"
+        else:
+            yield show.view(program, name, None, self.width)
+
+    # ----------------------------------------------------------------------------- settings
+
+    def engine(self, rest: str) -> Iterator[Printed]:
+        match rest:
+            case "" | "local":
+                yield "this session runs in one process (`local`)"
+            case "spark":
+                yield (
+                    "Spark is not there yet: sessions run in one process (`local`), "
+                    "with the same answers"
+                )
+            case _:
+                raise CommandError(f"there is no engine `{rest}`; they are `local` and `spark`")
+
+    def batch(self, rest: str) -> Iterator[Printed]:
+        match rest:
+            case "on":
+                yield from self.session.set_mode(Mode.BATCH)
+                yield "over stored data: what only the end of the data decides comes with `.end`"
+            case "off":
+                yield from self.session.set_mode(Mode.STREAM)
+                yield "in a stream: every answer comes as soon as it is certain"
+            case "":
+                yield f"batch is {'on' if self.session.state.mode is Mode.BATCH else 'off'}"
+            case _:
+                raise CommandError("`.batch` is `on` or `off`")
+
+    def limit(self, rest: str) -> Iterator[Printed]:
+        limits = self.session.limits
+        if rest:
+            name, _, number = rest.partition(" ")
+            if name not in ("seconds", "rows", "rounds") or not number.strip().isdigit():
+                raise CommandError("`.limit` takes `seconds`, `rows` or `rounds`, and a number")
+            self.session.set_limits(evolve(limits, **{name: int(number)}))
+            limits = self.session.limits
+        yield (
+            f"an evaluation stops after {limits.seconds:g} seconds, {limits.rows} rows "
+            f"or {limits.rounds} rounds"
+        )
+
+    def help(self, rest: str) -> Iterator[Printed]:
+        wide = max(len(f".{c.name} {c.takes}") for c in COMMANDS.values())
+        lines = [
+            "Statements take effect when their final dot is typed: rules, declarations,",
+            "facts `msg(1, red).` and queries `?first(T, X).`. Commands:",
+            "",
+        ]
+        lines += (f"{f'.{c.name} {c.takes}':<{wide}}  {c.help}" for c in COMMANDS.values())
+        yield Text("\n".join(lines))
+
+    def quit(self, rest: str) -> Iterator[Printed]:
+        yield from ()
+        raise Leave
+
+    # ------------------------------------------------------------------------------- names
+
+    def _predicate(self, name: str) -> str:
+        return _known(name, self.session.engine.schema.predicates, "predicate")
+
+    def _stream(self, name: str) -> str:
+        return _known(name, self.session.engine.buffers, "stream")
+
+
+def _known(name: str, known: Collection[str], what: str) -> str:
+    if name in known:
+        return name
+    near = did_you_mean(name, known)
+    hint = f"; did you mean `{near}`?" if near else ""
+    raise CommandError(f"there is no {what} `{name}` in this program{hint}")
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count} {word}" + ("s" if count != 1 else "")
+
+
+def _is_data(path: Path) -> bool:
+    return path.suffix.lower() in (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".pq")
+
+
+# In the order of the help.
+COMMANDS = {
+    c.name: c
+    for c in (
+        Command("load", "FILE [PRED]", "take a program, or rows of a data file", Commands.load),
+        Command("save", "FILE", "write the program and its facts", Commands.save),
+        Command("list", "", "what was typed so far", Commands.listing),
+        Command("facts", "[PRED]", "the facts of a predicate, or how many of each", Commands.facts),
+        Command("advance", "T [STREAM]", "nothing earlier than T will come", Commands.advance),
+        Command("end", "[STREAM]", "nothing will come any more", Commands.end),
+        Command("status", "", "how far the streams are, and who waits for whom", Commands.status),
+        Command("why", "P(…)", "the derivation of a fact, or why there is none", Commands.why),
+        Command(
+            "explain", "[PRED|CODE]", "a predicate, a code, the last finding", Commands.explain
+        ),
+        Command("contract", "", "delay, release and state of each predicate", Commands.contract),
+        Command("plan", "", "joins, indexes and what each rule waits for", Commands.plan),
+        Command("batch", "on|off", "accept what only the end of the data decides", Commands.batch),
+        Command("limit", "[WHAT N]", "when an evaluation is stopped", Commands.limit),
+        Command("engine", "spark|local", "what runs the program", Commands.engine),
+        Command("clear", "", "forget everything", Commands.clear),
+        Command("help", "", "this list", Commands.help),
+        Command("quit", "", "leave, as Ctrl-D does", Commands.quit),
+    )
+}

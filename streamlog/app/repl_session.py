@@ -1,0 +1,391 @@
+"""A session: the program typed so far and what has happened, without any terminal.
+
+A session is a `State` (texts and events) and an engine that can be made from it again at any time.
+Whatever fails, be it a wrong statement, a limit or Ctrl-C, leaves the state as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from attrs import evolve, frozen
+
+from streamlog.analysis.schema import Kind, resolve
+from streamlog.analysis.types import infer, settled
+from streamlog.app.repl_events import Advance, Arrive, End, Event, Loaded, State
+from streamlog.app.ruletest import Options, Suite, Verdict, run_test
+from streamlog.compiler import Compilation, Mode, compile_module, the
+from streamlog.diagnostics import Diagnostic, Source, Span
+from streamlog.kernel import Kernel
+from streamlog.runtime.engine import Engine, EngineError, Late
+from streamlog.runtime.executor import Limits, Row
+from streamlog.runtime.ingest import Checker, Reject
+from streamlog.runtime.query import Binding, in_order, prepared
+from streamlog.runtime.sources import Input, SourceError, declared_inputs, read
+from streamlog.runtime.status import Held, held
+from streamlog.syntax import load
+from streamlog.syntax.ast import Const, Fact, Module, Query, Statement, Test, Type
+from streamlog.syntax.parse import parse
+from streamlog.syntax.scan import scan
+from streamlog.syntax.walk import atoms, variables
+
+TYPED = "session"  # the name of what is typed, in messages
+INTERACTIVE = Limits(rounds=100_000, rows=1_000_000, seconds=10.0)
+# Of a program that is still being typed, something is always unread.
+_NOT_YET = "SL0504"
+
+
+class Refused(Exception):  # noqa: N818  (the statement is refused; nothing has failed)
+    """An input that is not in order; it has changed nothing."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("refused")
+
+
+# ------------------------------------------------------------------------- what a session says
+
+
+@frozen
+class Findings:
+    diagnostics: tuple[Diagnostic, ...]
+
+
+@frozen
+class Answers:
+    """Rows of an output: new ones, or ones that a change of the program has taken away."""
+
+    pred: str
+    rows: tuple[Row, ...]
+    gone: bool = False
+
+
+@frozen
+class Found:
+    """A query's answers, and what further ones wait for."""
+
+    query: Query
+    bindings: list[Binding]
+    types: dict[str, Type | None]  # of its variables
+    held: tuple[Held, ...]
+
+
+@frozen
+class Unused:
+    """A row that changes nothing, because it is late or no row of its stream."""
+
+    record: Late | Reject
+
+
+Said: TypeAlias = Findings | Answers | Found | Unused | Verdict | str
+
+
+class Session:
+    """Takes statements and events; says what came of them."""
+
+    def __init__(self, limits: Limits = INTERACTIVE) -> None:
+        self.limits = limits
+        self.saved: set[Path] = set()  # files that this session may write again
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.state = State()
+        self.program = self._compiled(self.state)
+        self._engine: Engine | None = None
+        self._shown: dict[str, frozenset[Row]] = {}
+        self._told: set[tuple[str, str]] = set()
+        self.last_codes: tuple[str, ...] = ()
+
+    def set_limits(self, limits: Limits) -> None:
+        self.limits, self._engine = limits, None
+
+    @property
+    def engine(self) -> Engine:
+        """Made anew from the state where a failure has cost us the old one."""
+        if self._engine is None:
+            engine = self._made(self.program, self.state.events)
+            _let(self.state.events, engine)
+            engine.step()
+            engine.rejects.clear()
+            engine.late.clear()
+            self._engine = engine
+        return self._engine
+
+    # ------------------------------------------------------------------------ statements
+
+    def enter(self, text: str) -> Iterator[Said]:
+        """Take statements as typed: all of them up to the next query together, or none."""
+        source = Source(TYPED, text)
+        module, wrong = parse(source)
+        if any(d.is_error for d in wrong):
+            yield from self._add(text)  # to be told in the place where it would stand
+            return
+        start, pending = 0, False
+        for statement in module.statements:
+            if not isinstance(statement, Query):
+                pending = True
+                continue
+            if pending:
+                yield from self._add(text[start : statement.span.start])
+            yield self.ask(text[statement.span.start : statement.span.end])
+            start, pending = statement.span.end, False
+        if pending:
+            yield from self._add(text[start:])
+
+    def _add(self, text: str) -> Iterator[Said]:
+        text = text.strip("\n").rstrip()
+        new = evolve(self.state, typed=(*self.state.typed, text))
+        program = self._accepted(new)
+        source, start = program.source, len(self.state.text_of_typed)
+        added = [
+            s
+            for s in the(program.parsed).statements
+            if s.span.source is source and s.span.start >= start
+        ]
+        facts = (_arrival(s) for s in added if isinstance(s, Fact))
+        new = evolve(new, events=(*new.events, *facts))
+        yield from self._change(new, program)
+        for test in added:
+            if isinstance(test, Test):
+                alone = _without_arrivals(program)
+                yield run_test(Suite(TYPED, alone, alone, (test,)), test, Options())
+
+    def load(self, path: Path) -> Iterator[Said]:
+        """Take a program file as if it had been typed, all at once."""
+        source = load.read(path)
+        if isinstance(source, Diagnostic):
+            raise Refused([source])
+        module, wrong = parse(source)
+        module, more = load.load(module, path.resolve().parent)
+        loaded = Loaded(path, source, module, (*wrong, *more))
+        new = evolve(self.state, files=(*self.state.files, loaded))
+        program = self._accepted(new)
+        # In the order of their times, as a run takes them.
+        facts = [_arrival(s) for s in module.statements if isinstance(s, Fact)]
+        schema = the(program.schema)
+        facts.sort(key=lambda a: a.row[0] if schema[a.pred].kind is Kind.STREAM else 0)
+        yield from self._change(evolve(new, events=(*new.events, *facts)), program)
+        for statement in module.statements:
+            if isinstance(statement, Query):
+                yield self.ask(statement.span.text)
+
+    def load_rows(self, path: Path, pred: str) -> Iterator[Said]:
+        """Let the rows of a data file arrive."""
+        if not path.exists():
+            raise SourceError(f"there is no file '{path}'")
+        if self.engine.schema.predicates.get(pred) is None:
+            raise EngineError(f"there is no predicate `{pred}` for the rows of '{path}'")
+        if self.engine.schema[pred].kind is Kind.DERIVED:
+            raise EngineError(f"`{pred}` is defined by rules; its rows cannot be loaded")
+        rows = list(read(Input(pred, path), Checker(self.program, pred)))
+        good = [Arrive(pred, row) for row in rows if not isinstance(row, Reject)]
+        yield from self._happen(*good, rebuild=self.engine.schema[pred].kind is Kind.TABLE)
+        yield from (Unused(row) for row in rows if isinstance(row, Reject))
+        yield f"{len(good)} row{'s' * (len(good) != 1)} of {pred}"
+
+    def ask(self, text: str) -> Found:
+        query = prepared(self.program, text)
+        bindings = self.engine.query(query)
+        preds = {a.pred for a in atoms(query.body)} & self.engine.schema.predicates.keys()
+        waiting = tuple(h for p in sorted(preds) for h in self.held(p))
+        return Found(query, bindings, self._types(query), waiting)
+
+    def _types(self, query: Query) -> dict[str, Type | None]:
+        module = the(self.program.module)
+        asked, _ = resolve(evolve(module, statements=(*module.statements, query)))
+        types, _ = infer(asked)
+        return {v.name: settled(types.variable(query, v.name)) for v in variables(query)}
+
+    def held(self, pred: str) -> tuple[Held, ...]:
+        """What holds a derived predicate back, be it an output or not."""
+        engine = self.engine
+        if engine.schema[pred].kind is not Kind.DERIVED:
+            return ()
+        only = evolve(the(engine.program.contract), outputs=(pred,))
+        program = evolve(engine.program, contract=only)
+        holding = engine.executor.holding()
+        return held(program, engine.progress, engine.buffers, holding, engine.clock)
+
+    # ---------------------------------------------------------------------------- events
+
+    def advance(self, time: int | str, stream: str | None = None) -> Iterator[Said]:
+        yield from self._happen(Advance(time, stream))
+
+    def end(self, stream: str | None = None) -> Iterator[Said]:
+        yield from self._happen(End(stream))
+
+    def set_mode(self, mode: Mode) -> Iterator[Said]:
+        new = evolve(self.state, mode=mode)
+        yield from self._change(new, self._accepted(new))
+
+    def _happen(self, *events: Event, rebuild: bool = False) -> Iterator[Said]:
+        new = evolve(self.state, events=(*self.state.events, *events))
+        yield from self._change(new, self.program, rebuild=rebuild)
+
+    # ---------------------------------------------------------------------------- inside
+
+    def _compiled(self, state: State) -> Compilation:
+        """The texts as one program."""
+        source = Source(TYPED, state.text_of_typed)
+        typed, wrong = parse(source)
+        statements: list[Statement] = []
+        found: list[Diagnostic] = list(wrong)
+        for file in state.files:
+            # A query asks once, when it is typed or loaded; it makes nothing an output.
+            statements += (s for s in file.module.statements if not isinstance(s, Query))
+            found += file.diagnostics
+        typed, more = load.load(typed, Path.cwd())
+        module = Module((*statements, *typed.statements), span=Span(source, 0, len(source.text)))
+        return compile_module(module, (*found, *more), mode=state.mode, root=state.root)
+
+    def _accepted(self, state: State) -> Compilation:
+        program = self._compiled(state)
+        if not program.ok:
+            errors = tuple(d for d in program.diagnostics if d.is_error)
+            self.last_codes = tuple(dict.fromkeys(d.code for d in errors))
+            raise Refused(errors)
+        return program
+
+    def _change(self, new: State, program: Compilation, *, rebuild: bool = False) -> Iterator[Said]:
+        """Go on to a new state: with the engine at hand if only events have been added, else
+        with a new one that goes through all events again."""
+        old = self._engine
+        happened = new.events[len(self.state.events) :]
+        try:
+            if rebuild or old is None or not _same_shape(old.program, program):
+                engine = self._made(program, new.events)
+                _let(self.state.events, engine)
+                unused = self._unused_in_files(engine)
+                _let(happened, engine)
+            else:
+                engine = old
+                self._engine, unused = None, []  # not to be trusted until the step is done
+                _let(happened, engine)
+            fresh = {p: frozenset(rows) for p, rows in engine.step().items()}
+        except BaseException:
+            # A new engine has failed: the old one is as it was. The one at hand has failed: it
+            # is made anew when it is needed.
+            if self._engine is not old:
+                self._engine = None
+            raise
+        replayed = engine is not old
+        self._engine, self.state, self.program = engine, new, program
+        yield from self._told_now(program)
+        known = _read(program)  # of what no rule reads it is not clear yet that it has a time
+        late = (row for row in engine.late if row.stream in known)
+        yield from map(Unused, (*unused, *engine.rejects, *late))
+        engine.rejects.clear()
+        engine.late.clear()
+        yield from self._answers(fresh, replayed)
+
+    def _unused_in_files(self, engine: Engine) -> list[Late | Reject]:
+        """Bad rows of the tables' own files, each told once; what was typed has been told."""
+        found: list[Late | Reject] = []
+        for reject in engine.rejects:
+            if reject.where and (reject.where, reject.reason) not in self._told:
+                self._told.add((reject.where, reject.reason))
+                found.append(reject)
+        engine.rejects.clear()
+        engine.late.clear()
+        return found
+
+    def _answers(self, fresh: dict[str, frozenset[Row]], replayed: bool) -> Iterator[Said]:
+        for pred, rows in sorted(fresh.items()):
+            before = self._shown.get(pred, frozenset())
+            if new := rows - before:
+                yield Answers(pred, tuple(in_order(new)))
+            if replayed and (gone := before - rows):
+                yield Answers(pred, tuple(in_order(gone)), gone=True)
+            self._shown[pred] = rows if replayed else before | rows
+
+    def _told_now(self, program: Compilation) -> Iterator[Said]:
+        """The findings of an accepted program that have not been told yet."""
+        new = [
+            d
+            for d in program.diagnostics
+            if (d.code, d.message) not in self._told and d.code != _NOT_YET
+        ]
+        self._told |= {(d.code, d.message) for d in new}
+        if new:
+            self.last_codes = tuple(dict.fromkeys(d.code for d in new))
+            yield Findings(tuple(new))
+
+    def _made(self, program: Compilation, events: Sequence[Event]) -> Engine:
+        """A new engine with all rows of its tables."""
+        schema = the(program.schema)
+        tables: dict[str, list[Any]] = {}
+        for source in declared_inputs(program):
+            if schema[source.pred].kind is Kind.TABLE:
+                tables[source.pred] = list(read(source, Checker(program, source.pred)))
+        for event in events:
+            if isinstance(event, Arrive) and schema[event.pred].kind is Kind.TABLE:
+                tables.setdefault(event.pred, []).append(event.row)
+        return Engine(_without_arrivals(program), Kernel, tables, self.limits)
+
+
+def _let(events: Sequence[Event], engine: Engine) -> None:
+    for event in events:
+        match event:
+            case Arrive(pred, row):
+                if pred in engine.buffers:
+                    engine.push(pred, [row])
+            case Advance(time, stream):
+                engine.advance(time, stream)
+            case End(stream):
+                engine.end(stream)
+
+
+def _arrival(fact: Fact) -> Arrive:
+    return Arrive(fact.atom.pred, tuple(a.value for a in fact.atom.args if isinstance(a, Const)))
+
+
+def _same_shape(old: Compilation, new: Compilation) -> bool:
+    """Whether an engine of the old program will do for the new one."""
+    before, now = the(old.schema), the(new.schema)
+    return (
+        before.rules == now.rules
+        and before.outputs == now.outputs
+        and before.predicates == now.predicates
+        and all(before[p].declaration == now[p].declaration for p in now.predicates)
+        and the(old.types).columns == the(new.types).columns
+        and _table_facts(old) == _table_facts(new)
+        and old.mode is new.mode
+    )
+
+
+def _table_facts(program: Compilation) -> tuple[Fact, ...]:
+    schema = the(program.schema)
+    return tuple(f for f in schema.facts if schema[f.atom.pred].kind is not Kind.STREAM)
+
+
+def _read(program: Compilation) -> set[str]:
+    """The predicates that are declared, or read by some rule."""
+    schema = the(program.schema)
+    declared = {n for n, p in schema.predicates.items() if p.declaration}
+    return declared | {a.pred for rule in schema.rules for a in atoms(rule.body)}
+
+
+def _without_arrivals(program: Compilation) -> Compilation:
+    """What is typed as a fact of a stream arrives when it is typed, not before everything."""
+    return evolve(program, schema=evolve(the(program.schema), facts=_table_facts(program)))
+
+
+# ------------------------------------------------------------------------------ completeness
+
+
+def is_complete(text: str) -> bool:
+    """Whether an input can be taken: it ends with `.`, or with the `}` of a test; and also when
+    no further line could mend it."""
+    scanned = scan(Source(TYPED, text))
+    if not scanned.kinds or text.lstrip().startswith("."):
+        return not any(d.code == "SL0102" for _, d in scanned.problems)
+    if any(d.message == "this comment never ends" for _, d in scanned.problems):
+        return False
+    if any(d.code == "SL0102" for _, d in scanned.problems):
+        return True
+    start, end = scanned.statements[-1]
+    is_test = scanned.kinds[start] == "t" and "{" in scanned.kinds[start:end]
+    return scanned.kinds[end - 1] == ("}" if is_test else ".")

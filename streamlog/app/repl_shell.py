@@ -1,0 +1,139 @@
+"""Between a person and a session: takes inputs, prints what comes of them, survives errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rich.console import Console, RenderableType
+
+from streamlog.analysis.refusals import STREAM_ONLY
+from streamlog.app.render import render_diagnostic
+from streamlog.app.repl_commands import COMMANDS, CommandError, Commands, Leave, Printed
+from streamlog.app.repl_session import (
+    Answers,
+    Findings,
+    Found,
+    Refused,
+    Session,
+    Unused,
+)
+from streamlog.app.repl_show import failure, note, shown
+from streamlog.app.ruletest import Verdict
+from streamlog.compiler import Mode
+from streamlog.kernel.terms import EvaluationError
+from streamlog.runtime.engine import EngineError
+from streamlog.runtime.executor import LimitError
+from streamlog.runtime.query import QueryError
+from streamlog.runtime.sources import SourceError
+from streamlog.runtime.values import Unfit
+from streamlog.runtime.why import NoProofError
+
+_KEPT = "The state was made anew without this input: everything is as it was before."
+
+
+def is_command(line: str) -> bool:
+    """Whether a line is a command, known or not: a dot and a word."""
+    text = line.strip()
+    return text.startswith(".") and text[1:2].isalpha()
+
+
+def _more(error: LimitError) -> str:
+    """How to go on: `stopped after 10 seconds: …` can be given more of them."""
+    match = re.match(r"stopped after \S+ (\w+)", str(error))
+    return f"`.limit {match[1] if match else 'seconds'} N` lets it go on for longer."
+
+
+class Shell:
+    """One person's session on one console."""
+
+    def __init__(self, out: Console, session: Session | None = None) -> None:
+        self.out = out
+        self.session = session or Session()
+        self.could_not_load = False
+
+    def load(self, path: str) -> None:
+        self.take(f".load {path}")
+
+    def take(self, text: str) -> bool:
+        """One input, whatever it is. False when the person wants to leave."""
+        loading, before = text.strip().startswith(".load"), self.session.state
+        try:
+            if is_command(text):
+                self._print(Commands(self.session, self.out.width).run(text))
+            else:
+                self._print(self.session.enter(text))
+        except Leave:
+            return False
+        except KeyboardInterrupt:
+            if self.out.is_terminal:
+                self.out.print()  # the terminal has shown ^C
+            done = self.session.state is not before
+            self._say(failure("stopped", self.out.width))
+            self._say(note("The input has taken effect." if done else _KEPT, self.out.width))
+        except Refused as refused:
+            self.could_not_load |= loading
+            self._refused(refused)
+        except LimitError as error:
+            self._say(
+                failure(str(error), self.out.width),
+                note(f"{_KEPT} {_more(error)}", self.out.width),
+            )
+        except QueryError as error:
+            found = [render_diagnostic(d, self.out.width) for d in error.diagnostics]
+            self._say(*(found or [failure(str(error), self.out.width)]))
+        except EvaluationError as error:
+            self._say(failure(str(error), self.out.width), note(_KEPT, self.out.width))
+        except (CommandError, EngineError, NoProofError, Unfit) as error:
+            self._say(failure(str(error), self.out.width))
+        except (SourceError, UnicodeError) as error:
+            self.could_not_load |= loading
+            self._say(failure(str(error), self.out.width))
+        except OSError as error:
+            self.could_not_load |= loading
+            place = f"'{error.filename}': " if error.filename else ""
+            reason = (error.strerror or str(error)).lower()
+            self._say(failure(f"{place}{reason}", self.out.width))
+        return True
+
+    def _refused(self, refused: Refused) -> None:
+        self._say(*(render_diagnostic(d, self.out.width) for d in refused.diagnostics))
+        codes = {d.code for d in refused.diagnostics}
+        if codes <= STREAM_ONLY and self.session.state.mode is Mode.STREAM:
+            text = "Refused in a stream. Over stored data it is fine: `.batch on`, then again."
+            self._say(note(text, self.out.width))
+
+    def _print(self, found: Iterable[Printed]) -> None:
+        for item in found:
+            if isinstance(item, Findings | Answers | Found | Unused | Verdict | str):
+                self._say(*shown(item, self.session, self.out.width))
+            else:
+                self._say(item)
+
+    def _say(self, *pieces: RenderableType) -> None:
+        for piece in pieces:
+            self.out.print(piece, markup=False, highlight=False)
+
+    # ------------------------------------------------------------------------ completion
+
+    def words(self, before: str) -> Iterator[tuple[str, str]]:
+        """What may stand where `before` ends, each word with its sort."""
+        if (is_command(before) and " " not in before.lstrip()) or before.strip() == ".":
+            yield from ((f".{c.name}", c.help) for c in COMMANDS.values())
+            return
+        if before.lstrip().startswith(".load") or before.lstrip().startswith(".save"):
+            folder = Path(before.split()[-1] if before[-1:] != " " else ".")
+            folder = folder if folder.is_dir() else folder.parent
+            for path in sorted(folder.glob("*")):
+                if path.is_dir() or path.suffix in (".slog", ".csv", ".jsonl", ".parquet"):
+                    yield str(path) + "/" * path.is_dir(), "file"
+            return
+        schema = self.session.program.schema
+        for name, predicate in sorted(schema.predicates.items() if schema else ()):
+            yield name, predicate.kind.value
+        if not is_command(before):
+            yield from ((word, "keyword") for word in _WORDS)
+
+
+_WORDS = ("not", "stream", "table", "output", "use", "test", "true", "false")

@@ -1,0 +1,8 @@
+"""The oracle lies next door: `from oracle.ground import …`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
