@@ -12,7 +12,7 @@ from attrs import evolve, field, frozen
 
 from streamlog.analysis.advice import advice
 from streamlog.analysis.contract import Contract, contract
-from streamlog.analysis.dependency import Graph, dependencies
+from streamlog.analysis.dependency import Graph, dependencies, mark_of
 from streamlog.analysis.premap import check_extrema
 from streamlog.analysis.refusals import STREAM_ONLY, refusals
 from streamlog.analysis.safety import Safety, check_safety
@@ -22,7 +22,7 @@ from streamlog.analysis.strata import Strata, stratify
 from streamlog.analysis.temporal import check_heads
 from streamlog.analysis.time.reach import BranchTime, reaches
 from streamlog.analysis.types import TypeTable, infer
-from streamlog.analysis.versions import Case, split
+from streamlog.analysis.versions import Case, Version, split_all
 from streamlog.codes import Severity
 from streamlog.diagnostics import Diagnostic, Source, in_order
 from streamlog.plan.lower import lower
@@ -34,6 +34,7 @@ from streamlog.rewrite.open_predicates import OpenRule, open_rules
 from streamlog.syntax.ast import Module, Type
 from streamlog.syntax.load import load, read
 from streamlog.syntax.parse import parse
+from streamlog.syntax.walk import variables
 
 T = TypeVar("T")
 
@@ -168,7 +169,8 @@ def _contract(so_far: Compilation) -> Compilation:
     schema, strata = the(so_far.schema), the(so_far.strata)
     cases: tuple[Case, ...] = ()
     if so_far.runs_by_the_clock:
-        cases = tuple(c for t in so_far.times for c in split(t, schema, strata.potential))
+        cases, too_many = split_all(so_far.times, schema, strata.potential)
+        so_far = so_far.saying(too_many)
     promised = contract(
         schema,
         the(so_far.safety),
@@ -186,14 +188,6 @@ def _open_predicates(so_far: Compilation) -> Compilation:
     return evolve(so_far, open_rules=found)
 
 
-def _bistate(so_far: Compilation) -> Compilation:
-    if not so_far.runs_by_the_clock:
-        return so_far
-    span = the(so_far.module).span
-    made = bistate(span, the(so_far.schema), the(so_far.types), the(so_far.strata), so_far.cases)
-    return evolve(so_far, bistate=made)
-
-
 def _close(so_far: Compilation) -> Compilation:
     """The program that executors run, analysed anew because its rules have changed."""
     closed = so_far
@@ -206,8 +200,33 @@ def _close(so_far: Compilation) -> Compilation:
             closed = run(closed)
         if closed.ok:
             break
-    assert closed.ok, [d.message for d in closed.diagnostics]
-    return evolve(so_far, closed=closed)
+    # Rules grow when calls are unfolded; nothing else can go wrong that was right before.
+    errors = [d for d in closed.diagnostics if d.is_error]
+    assert all(d.code == "SL0406" for d in errors), [d.message for d in errors]
+    return evolve(so_far.saying(errors), closed=closed)
+
+
+def _bistate(so_far: Compilation) -> Compilation:
+    """Of the program as it stands; but where an open predicate would be old, and so would have to
+    be stored, of the program without open predicates. An aggregate over such a predicate has no
+    bistate rule: there the variables of the core would tell solutions apart."""
+    if not so_far.runs_by_the_clock:
+        return so_far
+    safety, made_of = the(so_far.safety), so_far
+    for goal in (g for case in so_far.cases for g in case.atoms):
+        if goal.version is Version.OLD and safety.is_open(goal.atom.pred):
+            made_of = the(so_far.closed)
+    counting = (r for r in the(made_of.schema).rules if mark_of(r) is not None)
+    if made_of is not so_far and any(v.is_from_core for r in counting for v in variables(r.body)):
+        return so_far
+    made = bistate(
+        the(so_far.module).span,
+        the(made_of.schema),
+        the(made_of.types),
+        the(made_of.strata),
+        made_of.cases,
+    )
+    return evolve(so_far, bistate=made)
 
 
 def _plan(so_far: Compilation) -> Compilation:
@@ -235,8 +254,8 @@ PASSES = (
     Pass("strata", _strata),
     Pass("contract", _contract),
     Pass("open_predicates", _open_predicates),
-    Pass("bistate", _bistate),
     Pass("close", _close),
+    Pass("bistate", _bistate),
     Pass("plan", _plan),
 )
 

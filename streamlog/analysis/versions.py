@@ -10,15 +10,22 @@ need not be stored. Bistate programs and what must be kept both rest on this.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from attrs import field, frozen
 
 from streamlog.analysis.schema import Schema
-from streamlog.analysis.time.constraints import Terms, matrices
+from streamlog.analysis.time.constraints import Terms, TooManyCasesError, matrices
 from streamlog.analysis.time.dbm import Dbm, Difference
-from streamlog.analysis.time.reach import HEAD, BranchTime, clock_of, inner_terms
+from streamlog.analysis.time.reach import (
+    HEAD,
+    BranchTime,
+    clock_of,
+    inner_terms,
+    too_many_cases,
+)
+from streamlog.diagnostics import Diagnostic
 from streamlog.syntax.ast import (
     Agg,
     Atom,
@@ -106,6 +113,24 @@ class _State:
     needs: frozenset[str]
 
 
+# Each goal that may be new or old doubles the cases; this is about a half of a second.
+MOST_STEPS = 2048
+
+
+def split_all(
+    times: Iterable[BranchTime], schema: Schema, potential: Mapping[str, int]
+) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
+    """The cases of every conjunction, and the rules that have too many."""
+    cases: list[Case] = []
+    diagnostics: list[Diagnostic] = []
+    for time in times:
+        try:
+            cases += split(time, schema, potential)
+        except TooManyCasesError:
+            diagnostics.append(too_many_cases(time.rule))
+    return tuple(cases), tuple(diagnostics)
+
+
 def split(time: BranchTime, schema: Schema, potential: Mapping[str, int]) -> tuple[Case, ...]:
     """The cases of one conjunction, in the paper's order: new before old, last goal first."""
     return tuple(
@@ -122,6 +147,7 @@ class _Splitter:
         self.timestamps = {g.clock for g in time.goals} | {HEAD}
         self.timestamps |= {v.name for v in variables(time.rule.head.args[0])}
         self.counter = 0
+        self.steps = 0
 
     def cases(self) -> Iterator[tuple[VersionedBody, _State]]:
         head, *data = self.time.rule.head.args
@@ -185,6 +211,9 @@ class _Splitter:
                     yield (*versions, version), chosen
 
     def _with_version(self, goal: Atom, version: Version, state: _State) -> _State | None:
+        self.steps += len(state.possible) + len(state.implied)
+        if self.steps > MOST_STEPS:
+            raise TooManyCasesError
         shift = self.head_clock - self.potential.get(goal.pred, 0)
         clock = clock_of(goal)
         possible = _narrow(state.possible, _version(clock, shift, version))

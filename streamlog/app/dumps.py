@@ -127,7 +127,7 @@ DUMPS: dict[str, Callable[[Compilation], str | None]] = {
     "strata": _strata,
     "contract": _contract,
     "open_predicates": _open_predicates,
-    "bistate": _bistate,
     "close": _close,
+    "bistate": _bistate,
     "plan": _plan,
 }

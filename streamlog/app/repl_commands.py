@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TypeAlias
@@ -194,7 +195,7 @@ class Commands:
             if word.upper() in CODES:
                 yield render_page(CODES[word.upper()], self.width)
                 continue
-            if word.upper().startswith("SL0"):
+            if re.fullmatch(r"sl\d+", word, re.IGNORECASE):
                 raise CommandError(f"there is no code {word.upper()}")
             name = self._predicate(word.rstrip("."))
             program = self.session.program

@@ -254,23 +254,16 @@ class Session:
         with a new one that goes through all events again."""
         old = self._engine
         happened = new.events[len(self.state.events) :]
-        try:
-            if rebuild or old is None or not _same_shape(old.program, program):
-                engine = self._made(program, new.events)
-                _let(self.state.events, engine)
-                unused = self._unused_in_files(engine)
-                _let(happened, engine)
-            else:
-                engine = old
-                self._engine, unused = None, []  # not to be trusted until the step is done
-                _let(happened, engine)
-            fresh = {p: frozenset(rows) for p, rows in engine.step().items()}
-        except BaseException:
-            # A new engine has failed: the old one is as it was. The one at hand has failed: it
-            # is made anew when it is needed.
-            if self._engine is not old:
-                self._engine = None
-            raise
+        if rebuild or old is None or not _same_shape(old.program, program):
+            # Until this one has made its step, the old one stays.
+            engine = self._made(program, new.events)
+            _let(self.state.events, engine)
+            unused = self._unused_in_files(engine)
+        else:
+            # Should its step fail, it is made anew when it is needed.
+            engine, self._engine, unused = old, None, []
+        _let(happened, engine)
+        fresh = {p: frozenset(rows) for p, rows in engine.step().items()}
         replayed = engine is not old
         self._engine, self.state, self.program = engine, new, program
         yield from self._told_now(program)

@@ -167,9 +167,12 @@ def _until(low: Bound | None, high: Bound) -> str:
 
 
 def _closed(closed: Closed) -> str:
+    now = f"is at {moment(closed.progress, closed.clock)}"
     if closed.progress >= END:
-        return f"closed: `{closed.stream}` has ended"
-    return f"closed: `{closed.stream}` has passed {moment(closed.progress, closed.clock)}"
+        now = "has ended"
+    if closed.needed is None:
+        return f"closed: `{closed.stream}` {now}"
+    return f"closed: `{closed.stream}` had to pass {moment(closed.needed, closed.clock)} and {now}"
 
 
 def _wait(wait: Wait, clock: Type | None) -> str:

@@ -240,7 +240,10 @@ def strata_data(graph: Graph, strata: Strata) -> list[dict[str, Any]]:
 def bistate(bistate: Bistate | None) -> str:
     """A program; its strata follow as comments."""
     if bistate is None:
-        return "% There is none: some answer rests on any later time, not on new and old alone."
+        return (
+            "% There is none: some answer rests on any later time, or an aggregate ranges over an\n"
+            "% open predicate at earlier times."
+        )
     strata = [
         f"% stratum {number}: {', '.join(names)}"
         for number, names in enumerate(bistate.strata)

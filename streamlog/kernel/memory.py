@@ -127,6 +127,8 @@ class Memory:
                 self._fed[pred] = 0
                 self._left[pred] = self._forget(pred, frontiers)
         for number, best in self.best.items():
+            if self._group_pred[number] not in self.temporal:
+                continue
             done = frontiers.complete(self._group_pred[number])
             for group in [g for g in best if g[0] < done]:
                 del best[group]

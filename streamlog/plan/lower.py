@@ -124,9 +124,7 @@ def _groupings(schema: Schema, strata: Strata) -> Mapping[object, Grouping]:
 
 def _may_repeat(rule: Rule) -> bool:
     """Whether the conjunctions of a rule may find one solution several times."""
-    return len(branches(rule.body)) > 1 or any(
-        v.name.startswith("_#c") for v in variables(rule.body)
-    )
+    return len(branches(rule.body)) > 1 or any(v.is_from_core for v in variables(rule.body))
 
 
 def _sole_rules(rules: list[RulePlan], schema: Schema) -> set[int]:

@@ -11,13 +11,13 @@ to what is old. The result is a program without time, written with tables: valid
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from attrs import field, frozen
+from attrs import frozen
 
 from streamlog.analysis.builtins import FILTERS, TICK
 from streamlog.analysis.dependency import mark_of
-from streamlog.analysis.schema import Kind, Schema
+from streamlog.analysis.schema import Kind, Predicate, Schema
 from streamlog.analysis.strata import Strata
 from streamlog.analysis.time.reach import HEAD
 from streamlog.analysis.types import TypeTable
@@ -57,7 +57,9 @@ NOW = "now"
 class Bistate:
     module: Module
     strata: tuple[tuple[str, ...], ...]  # stratum 0 holds what is old or has no time
-    timed: frozenset[str] = field(factory=frozenset)  # old relations that keep their timestamp
+    timed: frozenset[str]  # old relations that keep their timestamp
+    arity: Mapping[str, int]  # of the timestamped predicates it speaks about
+    potential: Mapping[str, int]  # what their clock is ahead of their timestamp
 
 
 def bistate(
@@ -103,14 +105,18 @@ class _Builder:
             column = Column("t", self.clock, span=self.span)
             tables.insert(0, Table(NOW, (column,), (), span=self.span))
         statics = [
-            p.declaration
+            p.declaration or self._declared(p)
             for p in self.schema.predicates.values()
-            if p.kind is Kind.TABLE and p.declaration
+            if p.kind is Kind.TABLE
         ]
         facts = [f for f in self.schema.facts if not self.schema.is_temporal(f.atom.pred)]
         statements: tuple[Statement, ...] = (*statics, *tables, *facts, *map(printable, rules))
         return Bistate(
-            Module(statements, span=self.span), self._strata(rules), frozenset(self.timed)
+            Module(statements, span=self.span),
+            self._strata(rules),
+            frozenset(self.timed),
+            {n: p.arity for n, p in self.schema.predicates.items() if p.temporal},
+            self.strata.potential,
         )
 
     # -------------------------------------------------------------------- rules
@@ -170,7 +176,7 @@ class _Builder:
                     result += self._goal(case, atom, version, time)
                 case VersionedNot(bodies):
                     for inner in bodies:
-                        goals = _without_idle(dict.fromkeys(self._literals(case, inner, time)))
+                        goals = _without_idle(self._literals(case, inner, time), _clocks(inner))
                         if goals:
                             result.append(Not(goals, span=goals[0].span))
                 case Comparison():
@@ -215,6 +221,15 @@ class _Builder:
             yield Rule(Atom(head, (), span=span), (goal,), span=span)
 
     # ------------------------------------------------------------------- tables
+
+    def _declared(self, predicate: Predicate) -> Table:
+        """A table that the program does not declare; here its use alone might not show it."""
+        names = self.schema.column_names[predicate.name]
+        columns = tuple(
+            Column(name, self.types.column(predicate.name, i), span=predicate.span)
+            for i, name in enumerate(names)
+        )
+        return Table(predicate.name, columns, (), span=predicate.span)
 
     def _table(self, name: str) -> Table:
         """A relation the instant starts with: what has arrived, or what was there before."""
@@ -267,9 +282,14 @@ def _signed(rule: Rule) -> Iterator[tuple[Atom, int]]:
             yield atom, int(isinstance(literal, Not) or (recursive and not is_self))
 
 
-def _without_idle(literals: Iterable[Literal]) -> Body:
-    """A negated body without equations for local variables that nothing else in it reads."""
-    body = tuple(literals)
+def _clocks(body: VersionedBody) -> set[Term]:
+    """The timestamps of the goals of a body."""
+    return {x.atom.args[0] for x in body if isinstance(x, VersionedAtom) and x.version}
+
+
+def _without_idle(body: Body, clocks: set[Term]) -> Body:
+    """A negated body without equations for timestamps that nothing else in it reads."""
+    body = tuple(dict.fromkeys(body))
     uses = [v.name for v in variables(body)]
     return tuple(
         literal
@@ -278,6 +298,7 @@ def _without_idle(literals: Iterable[Literal]) -> Body:
             isinstance(literal, Comparison)
             and literal.op == "="
             and isinstance(literal.left, Var)
+            and literal.left in clocks
             and uses.count(literal.left.name) == 1
         )
     )

@@ -58,6 +58,7 @@ class Closed:
     """A stream that has passed all that a negated goal looks at."""
 
     stream: str
+    needed: int | None  # the time to pass; None: it had to end, or nothing to wait for
     progress: int
     clock: Type | None
 
@@ -112,16 +113,19 @@ class Absences:
         return Gone(atom.pred, values, low, high, clock)
 
     def _closed(self, goal: Gone) -> Iterator[Closed]:
-        """The streams that the goal rests on, as far as they have come."""
+        """The streams that the goal rests on, how far they had to come and have come."""
         if goal.pred == TICK:
-            streams: tuple[str, ...] = self.schema.streams
+            delays: dict[str, int | None] = dict.fromkeys(self.schema.streams, 0)
         elif self.schema[goal.pred].kind is Kind.STREAM:
-            streams = (goal.pred,)
+            delays = {goal.pred: 0}
         else:
-            streams = tuple(d.stream for d in self.contract[goal.pred].delays)
-        for stream in streams:
+            delays = {d.stream: d.by for d in self.contract[goal.pred].delays}
+        for stream, by in delays.items():
             progress = self.engine.progress[stream].progress
-            yield Closed(stream, progress, self.engine.clock(stream))
+            needed = None
+            if goal.high is not None and by is not None:
+                needed = goal.high.at - goal.high.open + by
+            yield Closed(stream, needed, progress, self.engine.clock(stream))
 
     def _through(self, atom: Atom, known: Binding) -> Iterator[tuple[Rule, Absence]]:
         if atom.pred == TICK or not self.safety.is_open(atom.pred):

@@ -11,7 +11,8 @@ import enum
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import TypeAlias
+from math import fsum, isclose
+from typing import Any, TypeAlias
 
 from attrs import field, frozen
 
@@ -166,11 +167,16 @@ class _Search:
     def explain(self, fact: Fact) -> Proof | Missing:
         if not self.holds(fact):
             return Missing(fact, tuple(self._candidates(fact)), tuple(self._waits(fact)))
+        if self.is_input(fact):
+            return Given(fact, self.origin(fact))
         chosen = self._derivation(fact)
         return _Builder(self, chosen).proof(fact)
 
     def is_input(self, fact: Fact) -> bool:
-        return fact.pred == TICK or self.schema[fact.pred].kind is not Kind.DERIVED
+        """Whether it needs no rule. A predicate that rules define may have facts of its own."""
+        if fact.pred == TICK or self.schema[fact.pred].kind is not Kind.DERIVED:
+            return True
+        return fact.row in self._given.get(fact.pred, ())
 
     # -------------------------------------------------------------------------- search
 
@@ -264,18 +270,19 @@ class _Search:
         if not solutions:
             return
         found = list(solutions.values())
-        ((position, agg),) = [(i, a) for i, a in enumerate(rule.head.args) if isinstance(a, Agg)][
-            :1
-        ]
+        aggregates = [(a, fact.row[i]) for i, a in enumerate(rule.head.args) if isinstance(a, Agg)]
+        for agg, value in aggregates:
+            values = [1 if agg.arg is None else evaluate(agg.arg, b) for _, b in found]
+            if not _is_result(agg.func, values, value):
+                return  # another rule of the same head has made it
+        agg, value = aggregates[0]
         if agg.func in ("min", "max") and agg.arg is not None:
             arg = agg.arg
-            found = [s for s in found if evaluate(arg, s[1]) == fact.row[position]]
+            found = [s for s in found if evaluate(arg, s[1]) == value][:1]
         samples = tuple(self.needs(body, binding) for body, binding in found[:SHOWN_SOLUTIONS])
-        for body, binding in found[:1]:
-            extreme = agg.func in ("min", "max")
-            needs = samples[0] if extreme else tuple(n for sample in samples for n in sample)
-            shown = samples[:1] if extreme else samples
-            yield _Way(rule, binding, needs, _negations(body), (len(solutions), shown))
+        body, binding = found[0]
+        needs = tuple(n for sample in samples for n in sample)
+        yield _Way(rule, binding, needs, _negations(body), (len(solutions), samples))
 
     def needs(self, body: Body, binding: Binding) -> tuple[Fact, ...]:
         """The facts of a conjunction's positive goals."""
@@ -371,6 +378,21 @@ class _Builder:
             count, samples = way.group
             group = Group(count, tuple(tuple(self.made[n] for n in s) for s in samples))
         return Derived(fact, way.rule, way.binding, goals, absences, group)
+
+
+def _is_result(func: str, values: list[Any], value: Any) -> bool:
+    """Whether an aggregate over the values can be this one."""
+    match func:
+        case "count":
+            return bool(len(values) == value)
+        case "count_distinct":
+            return bool(len(set(values)) == value)
+        case "sum":
+            return isclose(fsum(values), value)
+        case "avg":
+            return isclose(fsum(values) / len(values), value, abs_tol=1)  # durations are whole
+        case _:
+            return value in values
 
 
 def _negations(body: Body) -> tuple[Not, ...]:

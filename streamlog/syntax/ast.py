@@ -66,10 +66,14 @@ class Var:
         return self.name == "_" or self.name.startswith("_#")
 
     @property
+    def is_from_core(self) -> bool:
+        """Whether `rewrite.close` brought it in: callers do not know of it."""
+        return self.name.startswith("_#c")
+
+    @property
     def is_written(self) -> bool:
-        """Whether someone wrote it; rewrites call theirs `_#e…` (for an expression, determined by
-        other variables) and `_#c…` (of a core, unknown to the caller)."""
-        return not self.name.startswith(("_#e", "_#c"))
+        """Whether someone wrote it. Desugaring calls an expression's variable `_#e1`."""
+        return not self.is_from_core and not self.name.startswith("_#e")
 
 
 @frozen

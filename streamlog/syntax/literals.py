@@ -45,7 +45,7 @@ _MAX_DIGITS = 400
 
 def number(text: str, sign: int, span: Span) -> Const:
     """`span` is of the literal with the minus that belongs to it."""
-    if text.isdigit() and len(text) < 19:
+    if text.isascii() and text.isdigit() and len(text) < 19:
         return Const(sign * int(text), Type.INT, span=span)
     match = _NUMBER.fullmatch(text)
     if match is None:

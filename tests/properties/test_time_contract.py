@@ -15,7 +15,17 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from checks import Checked, bounds, cases, delays, every_problem, kept, no_marked_cycle, order
+from checks import (
+    LAST_PASS,
+    Checked,
+    bounds,
+    cases,
+    delays,
+    every_problem,
+    kept,
+    no_marked_cycle,
+    order,
+)
 from checks import stride as strides
 from oracle.ground import GroundProgram, marked_cycle
 from programs import RandomProgram
@@ -28,9 +38,6 @@ SEED = int(os.environ.get("STREAMLOG_SEED", "2012"))
 PROGRAMS = int(os.environ.get("STREAMLOG_PROGRAMS", "2000"))
 SHARE = 100  # programs in one test
 FOUND = sorted((Path(__file__).parent / "found").glob("*.slog"))
-
-# The executors' plans are not about time; what they make of a program is tested elsewhere.
-LAST_PASS = "close"
 
 
 def compiled(text: str, mode: Mode = Mode.STREAM) -> Compilation:

@@ -69,14 +69,39 @@ class Dbm:
         return most is not None and most <= difference.most
 
     def and_also(self, differences: Iterable[Difference]) -> Dbm | None:
-        """This matrix with further differences, or None when they contradict it."""
-        mine = (
-            Difference(left, right, most)
-            for left, i in self._index.items()
-            for right, j in self._index.items()
-            if i != j and (most := self._bounds[i][j]) is not None
-        )
-        return Dbm.of(self._index, (*mine, *differences))
+        """This matrix with further differences, or None when they contradict it.
+
+        A closed matrix is closed again by going once through each new difference.
+        """
+        index, bounds = self._index, [list(row) for row in self._bounds]
+        for left, right, most in differences:
+            for name in (left, right):
+                if name not in index:
+                    index = {**index, name: len(index)}
+                    for row in bounds:
+                        row.append(None)
+                    bounds.append([None] * (len(index) - 1) + [0])
+            i, j = index[left], index[right]
+            old, back = bounds[i][j], bounds[j][i]
+            if old is not None and old <= most:
+                continue
+            if back is not None and back + most < 0:
+                return None
+            _shorten(bounds, i, j, most)
+        return Dbm(index, bounds)
+
+
+def _shorten(bounds: list[list[int | None]], i: int, j: int, most: int) -> None:
+    onward = list(bounds[j])
+    for row in bounds:
+        to_i = row[i]
+        if to_i is None:
+            continue
+        for k, from_j in enumerate(onward):
+            if from_j is not None:
+                through, old = to_i + most + from_j, row[k]
+                if old is None or through < old:
+                    row[k] = through
 
 
 def _closed(index: dict[str, int], bounds: list[list[int | None]]) -> Dbm | None:

@@ -106,14 +106,7 @@ def reaches(
         try:
             found = [_branch(rule, body, schema, types) for body in branches(rule.body)]
         except TooManyCasesError:
-            diagnostics.append(
-                finding(
-                    "SL0406",
-                    f"the comparisons of this rule for `{rule.head.pred}` fall into too many cases",
-                    rule.span,
-                    help="split the rule, or give a part of its body a predicate of its own",
-                )
-            )
+            diagnostics.append(too_many_cases(rule))
         except OffsetError as overflow:
             diagnostics.append(
                 finding(
@@ -127,6 +120,15 @@ def reaches(
         result += found
         diagnostics += _never(rule, found, schema)
     return tuple(result), tuple(diagnostics)
+
+
+def too_many_cases(rule: Rule) -> Diagnostic:
+    return finding(
+        "SL0406",
+        f"the comparisons of this rule for `{rule.head.pred}` fall into too many cases",
+        rule.span,
+        help="split the rule, or give a part of its body a predicate of its own",
+    )
 
 
 def _never(rule: Rule, found: list[BranchTime], schema: Schema) -> Iterator[Diagnostic]:
