@@ -7,6 +7,7 @@ run instant by instant.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from random import Random
 
@@ -71,6 +72,8 @@ def test_always_forgotten(case: Case, program: Compilation, rng: Random) -> None
 
 @pairs
 def test_bistate(case: Case, program: Compilation, rng: Random) -> None:
+    if re.search(r"\b(first|last)\(", case.text):
+        return  # they go by timestamps, which the bistate program has dropped
     if program.bistate is None:  # an aggregate over an open predicate that would be old
         assert program.safety and any(program.safety.open.values())
         return
