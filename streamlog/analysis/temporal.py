@@ -154,6 +154,7 @@ def check_heads(rules: Iterable[Rule], is_temporal: Callable[[str], bool]) -> It
             continue
         first = next(iter(rule.head.args), None)
         goals = [a for a in atoms(rule.body) if is_temporal(a.pred)]
+        goals.sort(key=lambda a: a.pred == rule.head.pred)  # it may only have one from another
         if isinstance(first, Agg):
             yield finding(
                 "SL0307",

@@ -241,8 +241,8 @@ def bistate(bistate: Bistate | None) -> str:
     """A program; its strata follow as comments."""
     if bistate is None:
         return (
-            "% There is none: some answer rests on any later time, or an aggregate ranges over an\n"
-            "% open predicate at earlier times."
+            "% There is none: some answer rests on any later time, or an aggregate ranges\n"
+            "% over an open predicate at earlier times."
         )
     strata = [
         f"% stratum {number}: {', '.join(names)}"

@@ -21,11 +21,11 @@ from streamlog.kernel.codegen import generate, identifier
 from streamlog.kernel.frontier import Frontiers
 from streamlog.kernel.generated import Generated
 from streamlog.kernel.memory import Memory
+from streamlog.kernel.rounds import Rounds, in_a_line, place
 from streamlog.kernel.terms import EvaluationError
 from streamlog.plan.steps import Component, Grouping, Plan, RulePlan
 from streamlog.runtime.executor import BEGIN, END, LimitError, Limits, Row
 from streamlog.syntax.ast import Const, Fact, Rule, Type
-from streamlog.syntax.pretty import pretty
 
 if TYPE_CHECKING:
     from streamlog.compiler import Compilation
@@ -55,6 +55,7 @@ class Kernel:
         self._stratum = closed.strata.stratum
         # Tables first: nothing in them depends on a stream, and joins expect them to be there.
         self._components = sorted(self.plan.components, key=lambda c: c.preds[0] in self._temporal)
+        self._timers = {p for c in self.plan.components if c.is_timer for p in c.preds}
         self._rules_of: dict[str, list[RulePlan]] = {}
         for rule in self.plan.rules:
             self._rules_of.setdefault(rule.rule.head.pred, []).append(rule)
@@ -76,6 +77,7 @@ class Kernel:
         self._deadline = 0.0
         self._derived = 0
         self._started = False
+        self._last = BEGIN  # the latest time that anything has spoken of
         self._tables = {name: list(rows) for name, rows in tables.items()}
 
     @property
@@ -91,6 +93,9 @@ class Kernel:
         self._deadline = time.monotonic() + self.limits.seconds
         self._derived = 0
         self._frontiers.move(progress)
+        spoken_of = [int(rows[-1][0]) for rows in arrived.values() if rows]
+        spoken_of += (at for at in progress.values() if at < END)
+        self._last = max([self._last, *spoken_of])
         answers: dict[str, list[Row]] = {}
         try:
             starting = not self._started
@@ -137,7 +142,7 @@ class Kernel:
         self._call(f"on_{identifier(pred)}", f"joins that start from {pred}", rows)
 
     def _check(self, rule: RulePlan, rows: list[Row]) -> None:
-        what = f"{rule.rule.head.pred}, rule at {_place(rule.rule)}"
+        what = f"{rule.rule.head.pred}, rule at {place(rule.rule)}"
         self._call(f"check_{rule.number}", what, rows)
 
     def _call(self, function: str, what: str, rows: Sequence[Row]) -> None:
@@ -151,16 +156,15 @@ class Kernel:
         if component.is_ordered:
             self._run_in_order(component, answers)
             return
-        rounds = 0
+        rounds = Rounds()
         while True:
             for pred in component.preds:
                 self._decide(pred)
-            if not self._spread(component, answers) or not component.is_recursive:
+            if not self._spread(component, answers, rounds) or not component.is_recursive:
                 return
-            rounds += 1
             self._watch(component, rounds)
 
-    def _spread(self, component: Component, answers: dict[str, list[Row]]) -> bool:
+    def _spread(self, component: Component, answers: dict[str, list[Row]], rounds: Rounds) -> bool:
         """Hand the component's new rows to whoever starts from them."""
         moved = False
         for pred in component.preds:
@@ -168,6 +172,8 @@ class Kernel:
             if rows:
                 moved = True
                 self._derived += len(rows)
+                if component.is_recursive:
+                    rounds.at(min(rows)[0] if pred in self._temporal else BEGIN)
                 if pred in self._fresh:
                     self._fresh[pred] += rows
                 else:
@@ -198,7 +204,14 @@ class Kernel:
     def _limits(self, rules: list[RulePlan]) -> dict[int, int]:
         """By conjunction, the time before which its candidates can be decided; those that
         aggregate together are decided together."""
-        limits = {r.number: self._frontiers.limit(r) for r in rules}
+        # Timers go on as far as time does: as far as a row or the progress has spoken of it.
+        stop = self._last + 1
+        limits = {
+            r.number: min(self._frontiers.limit(r), stop)
+            if r.rule.head.pred in self._timers
+            else self._frontiers.limit(r)
+            for r in rules
+        }
         groups: dict[int, int] = {}
         for rule in rules:
             if rule.group is not None:
@@ -240,10 +253,9 @@ class Kernel:
         waiting: dict[tuple[int, int], dict[int, list[Row]]] = {}
         kept: list[tuple[int, Row]] = []
         current: tuple[int, int] | None = None
-        rounds = 0
+        rounds = Rounds()
         while True:
-            while self._spread(component, answers):
-                rounds += 1
+            while self._spread(component, answers, rounds):
                 self._watch(component, rounds)
             for rule in rules:
                 if rule.is_immediate:
@@ -263,7 +275,7 @@ class Kernel:
                 continue
             if not queue:
                 break
-            rounds += 1
+            rounds.at(queue[0][0])
             self._watch(component, rounds)
             current = heapq.heappop(queue)
             self._settle(waiting.pop(current))
@@ -335,8 +347,8 @@ class Kernel:
 
     # ------------------------------------------------------------------ limits
 
-    def _watch(self, component: Component, rounds: int) -> None:
-        if rounds > self.limits.rounds:
+    def _watch(self, component: Component, rounds: Rounds) -> None:
+        if rounds.count > self.limits.rounds:
             why = f"{self.limits.rounds} rounds"
         elif self._derived > self.limits.rows:
             why = f"{self.limits.rows} rows"
@@ -355,8 +367,8 @@ class Kernel:
         )
         raise LimitError(
             f"stopped after {why}: the recursion of {' and '.join(component.preds)} does not "
-            f"seem to end (round {rounds}, {self._derived} rows so far); look at the rule at "
-            f"{_place(recursive.rule)}: {pretty(recursive.rule)}"
+            f"seem to end (round {rounds.count}, {self._derived} rows so far); look at the rule at "
+            f"{place(recursive.rule)}: {in_a_line(recursive.rule)}"
         )
 
     def _explained(self, error: Exception) -> EvaluationError:
@@ -374,7 +386,7 @@ class Kernel:
             what = "division by zero"
         elif isinstance(error, TypeError):
             what = f"values of different kinds meet ({error}): declare the types of the columns"
-        where = f" in the rule at {_place(rule)}: {pretty(rule)}" if rule else ""
+        where = f" in the rule at {place(rule)}: {in_a_line(rule)}" if rule else ""
         return EvaluationError(f"{what}{where}")
 
     # ------------------------------------------------------------------- state
@@ -387,11 +399,12 @@ class Kernel:
 
     def save(self) -> Mapping[str, list[Row]]:
         saved = self._memory.save(self._frontiers)
-        return {**saved, "started": [(int(self._started),)]}
+        return {**saved, "started": [(int(self._started), self._last)]}
 
     def load(self, saved: Mapping[str, list[Row]]) -> None:
         self._memory.load(saved)
-        self._started = bool(saved["started"][0][0])
+        started, last = saved["started"][0]
+        self._started, self._last = bool(started), int(last)
 
 
 _BETTER: dict[str, Callable[[Any, Any], bool]] = {
@@ -418,8 +431,3 @@ def _row(fact: Fact, types: TypeTable) -> Row:
         float(value) if types.column(fact.atom.pred, i) is Type.FLOAT else value
         for i, value in enumerate(values)
     )
-
-
-def _place(rule: Rule) -> str:
-    line, _ = rule.span.source.position(rule.span.start)
-    return f"{rule.span.source.path}:{line}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from math import isclose
 
 from streamlog.syntax.ast import (
     INT64_MAX,
@@ -31,12 +32,24 @@ def whole(value: int) -> int:
     return value
 
 
-def floor(value: int, step: int) -> int:
+def floor(value: float, step: float) -> float:
+    """The largest multiple of the step that is not larger than the value."""
+    if step <= 0:
+        raise EvaluationError(f"{step} is no step to round to")
+    if isinstance(value, float) and (multiple := _multiple(value, step)) is not None:
+        return multiple
     return value // step * step
 
 
-def ceil(value: int, step: int) -> int:
-    return -(-value // step) * step
+def ceil(value: float, step: float) -> float:
+    return -floor(-value, step)
+
+
+def _multiple(value: float, step: float) -> float | None:
+    """The multiple of the step that a float stands for: 0.29 is 29 times 0.01, though 28.99…96
+    is what dividing gives."""
+    nearest = round(value / step)
+    return nearest * step if isclose(value / step, nearest, rel_tol=1e-12) else None
 
 
 def substr(text: str, start: int, length: int | None = None) -> str:

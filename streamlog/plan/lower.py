@@ -9,7 +9,7 @@ from attrs import evolve
 
 from streamlog.analysis.builtins import TICK
 from streamlog.analysis.contract import Contract
-from streamlog.analysis.dependency import Graph, Mark
+from streamlog.analysis.dependency import Graph, Mark, is_timer
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.strata import Strata
 from streamlog.analysis.time.reach import BranchTime
@@ -68,7 +68,8 @@ def lower(
                 continue
             group = groups.get(rule.span)
             found = conjunction(program, rule, body, time, group)
-            rules.append(_Lowering(len(rules), found).plan())
+            timer = time is not None and is_timer(time, graph)
+            rules.append(_Lowering(len(rules), found, timer).plan())
     members: dict[int, list[int]] = {}
     for plan in rules:
         if plan.group is not None:
@@ -81,8 +82,9 @@ def lower(
     sole = _sole_rules(rules, schema)
     rules = [evolve(p, once=p.once and p.number in sole) for p in rules]
     readers = _readers(rules, time_of)
+    timers = {p.rule.head.pred for p in rules if p.is_timer}
     return Plan(
-        tuple(_components(schema, graph, strata)),
+        tuple(_components(schema, graph, strata, timers)),
         tuple(rules),
         groupings,
         improving,
@@ -141,13 +143,16 @@ def _sole_rules(rules: list[RulePlan], schema: Schema) -> set[int]:
     }
 
 
-def _components(schema: Schema, graph: Graph, strata: Strata) -> Iterator[Component]:
+def _components(
+    schema: Schema, graph: Graph, strata: Strata, timers: set[str]
+) -> Iterator[Component]:
     improving = {e for cycle in strata.extrema for e in cycle if e.mark is Mark.EXTREMUM}
     for nodes in graph.components:
         internal = [e for n in nodes for e in graph.out[n] if e.goal in nodes]
         marked = [e for e in internal if e.mark]
         names = tuple(sorted(nodes, key=lambda n: (strata.stratum.get(n, 0), n)))
-        yield Component(names, bool(internal), bool(marked or improving & set(internal)))
+        is_ordered = bool(marked or improving & set(internal))
+        yield Component(names, bool(internal), is_ordered, bool(nodes & timers))
 
 
 S = TypeVar("S", bound=Step)
@@ -156,8 +161,9 @@ S = TypeVar("S", bound=Step)
 class _Lowering:
     """One conjunction, rewritten, as a plan."""
 
-    def __init__(self, number: int, original: Conjunction) -> None:
+    def __init__(self, number: int, original: Conjunction, timer: bool) -> None:
         self.number = number
+        self.is_timer = timer
         self.original = original
         self.found = window(lookups(original))
         self.schema = original.program.schema
@@ -188,6 +194,7 @@ class _Lowering:
             order,
             found.group.number if found.group else None,
             self._is_injective(),
+            self.is_timer,
         )
 
     def _exists(self, body: Body, bound: frozenset[str], wanted: bool) -> Exists:

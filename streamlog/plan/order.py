@@ -43,15 +43,17 @@ def in_order(
 
     `not_itself` has the ids of goals that must not match the row the pipeline started from.
     """
-    rest = list(literals)
+    # What may fail, a division, comes last: another literal may rule it out.
+    rest = sorted(literals, key=_divides)
+    risky = {id(x) for x in rest if _divides(x)}
     known = set(bound)
     steps: list[Step] = []
     while rest:
         goals = [x for x in rest if isinstance(x, Atom) and x.pred not in FILTERS]
-        # What may fail, a division, comes last: another literal may rule it out.
-        if ready := _ready(rest, known, may_fail=not goals):
+        safe = [x for x in rest if id(x) not in risky] if goals else rest
+        if ready := _ready(safe, known):
             literal, step = ready
-            rest.remove(literal)
+            rest = [x for x in rest if x is not literal]
             steps.append(step)
             known |= _binds(step)
             continue
@@ -74,10 +76,8 @@ def _binds(step: Step) -> set[str]:
     return {step.var.name} if isinstance(step, Extend) else set()
 
 
-def _ready(rest: list[Literal], known: set[str], may_fail: bool) -> tuple[Literal, Step] | None:
-    for literal in sorted(rest, key=_divides):
-        if _divides(literal) and not may_fail:
-            continue
+def _ready(rest: list[Literal], known: set[str]) -> tuple[Literal, Step] | None:
+    for literal in rest:
         match literal:
             case Comparison():
                 unknown = _names(literal) - known

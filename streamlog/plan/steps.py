@@ -128,10 +128,11 @@ class RulePlan:
     order: tuple[Var, ...]  # the timestamps of its goals, for `first` and `last`
     group: int | None  # which grouping its solutions go to; None: they are rows of the head
     once: bool  # no row of the head can be found twice
+    is_timer: bool  # goes on by itself, so it must be held back until its time has come
 
     @property
     def is_immediate(self) -> bool:
-        return not self.checks and self.group is None
+        return not self.checks and self.group is None and not self.is_timer
 
 
 @frozen
@@ -158,6 +159,7 @@ class Component:
     preds: tuple[str, ...]
     is_recursive: bool
     is_ordered: bool  # it negates or aggregates within itself: by clock and stratum
+    is_timer: bool  # it goes on by itself into the future, without bound
 
 
 @frozen

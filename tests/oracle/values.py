@@ -88,13 +88,15 @@ def compare(op: str, left: Value, right: Value) -> bool:
 def floor(value: Any, step: Any) -> Value:
     if step <= 0:
         raise ValueFailure(f"floor to multiples of {step}")
+    if isinstance(value, float) and abs(value / step - round(value / step)) < 1e-9:
+        return checked(round(value / step) * step)  # 0.29 is 29 times 0.01
     return checked(value // step * step)
 
 
 def ceil(value: Any, step: Any) -> Value:
     if step <= 0:
         raise ValueFailure(f"ceil to multiples of {step}")
-    return checked(-(-value // step) * step)
+    return checked(-floor(-value, step))
 
 
 def substr(text: str, start: int, length: int | None = None) -> str:
