@@ -28,3 +28,10 @@ def golden() -> Golden:
         assert text == path.read_text(encoding="utf-8")
 
     return check
+
+
+def pytest_report_header() -> str:
+    """The seeds of the random tests; each test's name has its own."""
+    given = {k: v for k, v in os.environ.items() if k.startswith("STREAMLOG_")}
+    named = " ".join(f"{k}={v}" for k, v in sorted(given.items())) or "the defaults"
+    return f"random programs: {named}; seeds stand in the names of the tests"

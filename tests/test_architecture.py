@@ -29,8 +29,8 @@ LAYERS = (
     ("app",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-# The public API is made of the compiler; what it offers of the runtime it imports lazily.
-ROOT_RANK = RANK["runtime"]
+# The public API is made of all but the app, and imports what it offers when it is asked for.
+ROOT_RANK = RANK["app"]
 
 ONLY_IN = {
     "click": "app",

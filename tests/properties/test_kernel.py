@@ -17,7 +17,7 @@ from oracle.programs import random_case
 
 PAIRS = int(os.environ.get("STREAMLOG_PAIRS", "3000"))
 SEED = int(os.environ.get("STREAMLOG_SEED", "0"))
-SHARD = 50
+SHARD = 30
 
 
 @pytest.mark.parametrize("first", range(SEED, SEED + PAIRS, SHARD))
