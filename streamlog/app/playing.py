@@ -12,9 +12,9 @@ from streamlog.analysis.schema import Kind
 from streamlog.compiler import Compilation, the
 from streamlog.diagnostics import Span
 from streamlog.kernel import Kernel
-from streamlog.kernel.terms import EvaluationError
 from streamlog.runtime.engine import Engine, EngineError
 from streamlog.runtime.executor import LimitError, Row
+from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.ingest import Checker, Reject
 from streamlog.runtime.query import QueryError
 from streamlog.runtime.sources import Input, SourceError, declared_inputs, inside, read

@@ -22,9 +22,9 @@ from streamlog.app.repl_session import (
 from streamlog.app.repl_show import failure, note, shown
 from streamlog.app.ruletest import Verdict
 from streamlog.compiler import Mode
-from streamlog.kernel.terms import EvaluationError
 from streamlog.runtime.engine import EngineError
 from streamlog.runtime.executor import LimitError
+from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.query import QueryError
 from streamlog.runtime.sources import SourceError
 from streamlog.runtime.values import Unfit

@@ -87,9 +87,9 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
     streamlog run --batch history.slog --format csv > answers.csv
     """
     from streamlog.compiler import Mode
-    from streamlog.kernel.terms import EvaluationError
     from streamlog.runtime.checkpoint import CheckpointError
     from streamlog.runtime.executor import LimitError
+    from streamlog.runtime.functions import EvaluationError
     from streamlog.runtime.sources import SourceError
 
     compilation = compile_target(program, mode=Mode.BATCH if batch else Mode.STREAM)

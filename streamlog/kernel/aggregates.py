@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from math import fsum
 from typing import Any
 
-from streamlog.kernel.terms import EvaluationError, whole
 from streamlog.plan.steps import Grouping
+from streamlog.runtime.functions import EvaluationError, whole
 
 # (group, values to aggregate, timestamps of the goals, what tells it from other solutions)
 Solution = tuple[tuple[Any, ...], tuple[Any, ...], tuple[int, ...], Any]

@@ -10,9 +10,9 @@ from typing import Any
 
 from streamlog.kernel.codegen import identifier
 from streamlog.kernel.frontier import Frontiers
-from streamlog.kernel.terms import FUNCTIONS
 from streamlog.plan.steps import Index, Plan, RulePlan, Store
 from streamlog.runtime.executor import BEGIN, END, Row
+from streamlog.runtime.functions import FUNCTIONS
 from streamlog.syntax.ast import Var
 
 _LEAST = 500  # rows that are not worth going through

@@ -22,9 +22,9 @@ from streamlog.kernel.frontier import Frontiers
 from streamlog.kernel.generated import Generated
 from streamlog.kernel.memory import Memory
 from streamlog.kernel.rounds import Rounds, in_a_line, place
-from streamlog.kernel.terms import EvaluationError
 from streamlog.plan.steps import Component, Grouping, Plan, RulePlan
 from streamlog.runtime.executor import BEGIN, END, LimitError, Limits, Row
+from streamlog.runtime.functions import EvaluationError
 from streamlog.syntax.ast import Const, Fact, Rule, Type
 
 if TYPE_CHECKING:

@@ -1,14 +1,8 @@
-"""Terms and tests as Python expressions, and the functions they call."""
+"""Terms and tests as Python expressions; what they call is in `runtime.functions`."""
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-from math import isclose
-
 from streamlog.syntax.ast import (
-    INT64_MAX,
-    INT64_MIN,
     Agg,
     Atom,
     BinOp,
@@ -19,59 +13,6 @@ from streamlog.syntax.ast import (
     Term,
     Var,
 )
-
-
-class EvaluationError(Exception):
-    """A value cannot be computed: a division by zero, a number beyond 64 bits."""
-
-
-def whole(value: int) -> int:
-    """The value, if it fits into 64 bits."""
-    if not INT64_MIN <= value <= INT64_MAX:
-        raise EvaluationError(f"{value} does not fit into 64 bits")
-    return value
-
-
-def floor(value: float, step: float) -> float:
-    """The largest multiple of the step that is not larger than the value."""
-    if step <= 0:
-        raise EvaluationError(f"{step} is no step to round to")
-    if isinstance(value, float) and (multiple := _multiple(value, step)) is not None:
-        return multiple
-    return value // step * step
-
-
-def ceil(value: float, step: float) -> float:
-    return -floor(-value, step)
-
-
-def _multiple(value: float, step: float) -> float | None:
-    """The multiple of the step that a float stands for: 0.29 is 29 times 0.01, though 28.99…96
-    is what dividing gives."""
-    nearest = round(value / step)
-    return nearest * step if isclose(value / step, nearest, rel_tol=1e-12) else None
-
-
-def substr(text: str, start: int, length: int | None = None) -> str:
-    """The characters at `start`, `start + 1`, …, as far as there are any; the first is at 0."""
-    end = len(text) if length is None else max(start + length, 0)
-    return text[max(start, 0) : end]
-
-
-@lru_cache(maxsize=256)
-def _pattern(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise EvaluationError(f"`{pattern}` is not a regular expression: {error}") from None
-
-
-def matches(text: str, pattern: str) -> bool:
-    return _pattern(pattern).search(text) is not None
-
-
-# What generated code may call, besides Python's own.
-FUNCTIONS = {"whole": whole, "floor": floor, "ceil": ceil, "substr": substr, "matches": matches}
 
 _COMPARISONS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 

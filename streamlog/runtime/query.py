@@ -7,7 +7,6 @@ have made, and asks the rules only where a predicate is open and cannot be liste
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -20,11 +19,10 @@ from streamlog.analysis.types import infer
 from streamlog.compiler import Compilation, the
 from streamlog.diagnostics import Diagnostic, Source, did_you_mean
 from streamlog.rewrite.desugar import desugar
+from streamlog.runtime import functions
 from streamlog.runtime.executor import Row
 from streamlog.runtime.values import Value
 from streamlog.syntax.ast import (
-    INT64_MAX,
-    INT64_MIN,
     Agg,
     Atom,
     BinOp,
@@ -239,9 +237,9 @@ def _filter(name: str, text: str, other: str) -> bool:
     if name == "starts_with":
         return text.startswith(other)
     try:
-        return re.search(other, text) is not None
-    except re.error as error:
-        raise QueryError(f"`{other}` is not a regular expression: {error}") from None
+        return functions.matches(text, other)
+    except functions.EvaluationError as error:
+        raise QueryError(str(error)) from None
 
 
 # ------------------------------------------------------------------------------ expressions
@@ -267,14 +265,12 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "max": max,
     "min": min,
     "abs": abs,
-    "floor": lambda value, step: value // step * step,
-    "ceil": lambda value, step: -(-value // step) * step,
+    "floor": functions.floor,
+    "ceil": functions.ceil,
     "length": len,
     "lower": str.lower,
     "upper": str.upper,
-    "substr": lambda text, start, length=None: text[
-        max(start, 0) : None if length is None else max(start + length, 0)
-    ],
+    "substr": functions.substr,
 }
 
 
@@ -282,11 +278,11 @@ def evaluate(term: Term, binding: Binding) -> Value:
     """A term's value, once its variables have theirs."""
     try:
         value: Value = _evaluate(term, binding)
+        return functions.whole(value) if type(value) is int else value
     except ZeroDivisionError:
         raise QueryError("division by zero") from None
-    if type(value) is int and not INT64_MIN <= value <= INT64_MAX:
-        raise QueryError(f"{value} does not fit into 64 bits")
-    return value
+    except functions.EvaluationError as error:
+        raise QueryError(str(error)) from None
 
 
 def _evaluate(term: Term, binding: Binding) -> Any:
