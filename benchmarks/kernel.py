@@ -85,7 +85,7 @@ def pc_alarm(events: int) -> tuple[Callable[[], Rows], Callable[[], Rows]]:
     report: Rows = []
     for n in range(events):
         kind = pre if rng.random() < 0.7 else report
-        kind.append((n * 1_000_000, f"area{rng.randrange(10_000)}"))
+        kind.append((n * 30_000, f"area{rng.randrange(10_000)}"))  # 10,000 in five minutes
 
     merged = sorted([(t, 0, a) for t, a in pre] + [(t, 1, a) for t, a in report])
 

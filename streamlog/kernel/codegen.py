@@ -85,8 +85,8 @@ class _Generator:
     def _function(
         self, title: str, indexes: list[Index], starts: list[tuple[RulePlan, Pipeline]]
     ) -> None:
-        whole = [(r, p) for r, p in starts if _passes_through(r, p)]
-        others = [(r, p) for r, p in starts if not _passes_through(r, p)]
+        whole = [(r, p) for r, p in starts if passes_through(r, p)]
+        others = [(r, p) for r, p in starts if not passes_through(r, p)]
         with self.out.function(title, "rows"):
             if indexes or others:
                 with self.out.block("for row in rows:"):
@@ -195,7 +195,9 @@ class _Generator:
             type_ = self.types.column(join.atom.pred, column) if column is not None else None
             if column is not None and fold.func in ("sum", "avg") and type_ in WHOLE:
                 table = f"sums_{join.index.name}_{column}"
-                self.out(f"sums = prefix({table}, {self._key(join)}, stored, {column})")
+                self.out(f"sums = {table}.get({self._key(join)})")
+                with self.out.block("if sums is None or len(sums) <= len(stored):"):
+                    self.out(f"sums = prefix({table}, {self._key(join)}, stored, {column})")
                 total = "sums[high] - sums[low]"
             else:
                 total = f"fsum(r[{column}] for r in stored[low:high])"
@@ -265,6 +267,11 @@ class _Generator:
 
     def _exists(self, step: Exists) -> str:
         """An expression; for anything but a single look-up, a comprehension that stops early."""
+        match step.steps:
+            case (Join(_, Index(_, _, Store.EARLIEST), _, high) as join,) if high is not None:
+                sign = "<=" if step.wanted else ">"
+                found = f"index_{join.index.name}.get({self._key(join)}, never)"
+                return f"{found} {sign} {python(high)}"
         found = self._simple(step) or self._general(step)
         return found if step.wanted else f"not ({found})"
 
@@ -278,8 +285,7 @@ class _Generator:
             return None
         match join.index.store:
             case Store.EARLIEST:
-                assert join.high is not None
-                return f"{table}.get({key}, never) <= {python(join.high)}"
+                raise ValueError("an earliest timestamp is compared, not looked at")
             case Store.ROWS:
                 return f"{key} in {table}"
             case Store.BY_TIME:
@@ -383,10 +389,11 @@ class _Generator:
         self.out(f"solutions_{grouping.number}.append({solution})")
 
 
-def _passes_through(rule: RulePlan, pipeline: Pipeline) -> bool:
-    """Whether a new row is a candidate as it stands."""
+def passes_through(rule: RulePlan, pipeline: Pipeline) -> bool:
+    """Whether new rows are candidates as they stand, and candidates come in no other way."""
     return (
         not rule.is_immediate
+        and len(rule.pipelines) == 1
         and not pipeline.steps
         and pipeline.start is not None
         and pipeline.start.args == rule.carries

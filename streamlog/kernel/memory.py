@@ -35,8 +35,10 @@ def prefix(sums: dict[Any, list[Any]], key: Any, rows: Sequence[Row], column: in
     found = sums.get(key)
     if found is None:
         found = sums[key] = [0]
-    for at in range(len(found) - 1, len(rows)):
-        found.append(found[-1] + rows[at][column])
+    total = found[-1]
+    for row in rows[len(found) - 1 :]:
+        total += row[column]
+        found.append(total)
     return found
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from streamlog.analysis.builtins import TICK
 from streamlog.analysis.types import TypeTable
 from streamlog.kernel.aggregates import aggregate, row_of
-from streamlog.kernel.codegen import generate, identifier
+from streamlog.kernel.codegen import generate, identifier, passes_through
 from streamlog.kernel.frontier import Frontiers
 from streamlog.kernel.generated import Generated
 from streamlog.kernel.memory import Memory
@@ -55,6 +55,13 @@ class Kernel:
         self._stratum = closed.strata.stratum
         # Tables first: nothing in them depends on a stream, and joins expect them to be there.
         self._components = sorted(self.plan.components, key=lambda c: c.preds[0] in self._temporal)
+        # A stream's rows come in the order of time, so candidates that are such rows do too.
+        self._in_order = {
+            r.number
+            for r in self.plan.rules
+            for p in r.pipelines
+            if p.start and p.start.pred in self._streams and passes_through(r, p)
+        }
         self._timers = {p for c in self.plan.components if c.is_timer for p in c.preds}
         self._rules_of: dict[str, list[RulePlan]] = {}
         for rule in self.plan.rules:
@@ -224,8 +231,8 @@ class Kernel:
             return pending
         if limit >= END or rule.rule.head.pred not in self._temporal:
             return self._take(f"pending_{rule.number}")
-        # Nearly in order already, which sorting makes use of.
-        pending.sort(key=itemgetter(0))
+        if rule.number not in self._in_order:
+            pending.sort(key=itemgetter(0))
         cut = bisect_left(pending, (limit,))
         rows = pending[:cut]
         del pending[:cut]
