@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from streamlog.runtime.engine import Engine
     from streamlog.runtime.executor import Row
 
-FORMATS = ("table", "json", "csv")
 GAP = "   "
 
 Columns = tuple[tuple[str, ...], tuple[Type | None, ...]]

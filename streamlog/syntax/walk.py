@@ -102,19 +102,6 @@ def atoms(body: Literal | Body) -> Iterator[Atom]:
     return (n for n in walk(body) if isinstance(n, Atom))
 
 
-def signed_atoms(body: Body) -> Iterator[tuple[Atom, bool]]:
-    """The same, each with whether it stands under an even number of negations."""
-    stack: list[tuple[Literal, bool]] = [(goal, True) for goal in reversed(body)]
-    while stack:
-        goal, positive = stack.pop()
-        if isinstance(goal, Atom):
-            yield goal, positive
-        elif isinstance(goal, Not):
-            stack.extend((g, not positive) for g in reversed(goal.body))
-        elif isinstance(goal, Choice):
-            stack.extend((g, positive) for branch in reversed(goal.branches) for g in branch[::-1])
-
-
 def depth(node: Node) -> int:
     """The number of levels of a tree, found without recursion."""
     deepest, stack = 0, [(node, 1)]

@@ -9,7 +9,6 @@ from streamlog.syntax.walk import (
     depth,
     map_body_terms,
     map_terms,
-    signed_atoms,
     transform,
     variables,
 )
@@ -33,13 +32,6 @@ def test_variables_come_in_the_order_of_the_text() -> None:
 
 def test_atoms_at_any_depth() -> None:
     assert [a.pred for a in atoms(RULE.body)] == ["q", "r", "s", "t", "u"]
-    assert [(a.pred, sign) for a, sign in signed_atoms(RULE.body)] == [
-        ("q", True),
-        ("r", False),
-        ("s", True),
-        ("t", True),
-        ("u", True),
-    ]
 
 
 def _renamed(term: ast.Term) -> ast.Term:

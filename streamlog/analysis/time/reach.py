@@ -69,18 +69,6 @@ class BranchTime:
     def can_fire(self) -> bool:
         return bool(self.matrices)
 
-    @property
-    def keeps_its_time(self) -> bool:
-        """Whether, in every case, some positive goal has the head's own timestamp."""
-        return all(
-            any(
-                m.most(g.clock, HEAD) == 0 == m.least(g.clock, HEAD)
-                for g in self.goals
-                if not g.negated
-            )
-            for m in self.matrices
-        )
-
 
 def clock_of(atom: Atom) -> str:
     """The name of a goal's timestamp: its variable, or the constant in words."""
