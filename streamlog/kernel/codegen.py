@@ -102,6 +102,16 @@ class _Generator:
                 self.out("pass")
 
     def _insert(self, index: Index) -> None:
+        if index.where:
+            values = (
+                f"row[{p}] == {self._value(index.pred, p, const)}" for p, const in index.where
+            )
+            with self.out.block(f"if {' and '.join(values)}:"):
+                self._store(index)
+        else:
+            self._store(index)
+
+    def _store(self, index: Index) -> None:
         table, key = f"index_{index.name}", _row_key(index)
         self.out(f"stored = {table}.get({key})")
         if index.store is Store.EARLIEST:
@@ -175,7 +185,7 @@ class _Generator:
             self.out(f"rows{self.depth} = {rows}")
             rows = f"rows{self.depth}[{self._slice(join, f'rows{self.depth}')}]"
         with self.out.block(f"for {row} in {rows}:"):
-            known = set(join.index.key)
+            known = set(join.index.fixed)
             if join.not_itself:
                 with self.out.block(f"if {row} is not row:"):
                     self._bind(join.atom, row, known, (), then)
@@ -250,17 +260,15 @@ class _Generator:
     def _constant(self, atom: Atom, position: int) -> str:
         arg = atom.args[position]
         assert isinstance(arg, Const)
-        if self.types.column(atom.pred, position) is Type.FLOAT:
-            return repr(float(arg.value))
-        return repr(arg.value)
+        return self._value(atom.pred, position, arg)
+
+    def _value(self, pred: str, position: int, const: Const) -> str:
+        if self.types.column(pred, position) is Type.FLOAT:
+            return repr(float(const.value))
+        return repr(const.value)
 
     def _key(self, join: Join) -> str:
-        parts = [
-            self._constant(join.atom, p)
-            if isinstance(arg := join.atom.args[p], Const)
-            else python(arg)
-            for p in join.index.key
-        ]
+        parts = [python(join.atom.args[p]) for p in join.index.key]
         return parts[0] if len(parts) == 1 else _tuple(parts)
 
     # ------------------------------------------------------------------ checks
@@ -280,7 +288,7 @@ class _Generator:
             return None
         join = step.steps[0]
         table, key = f"index_{join.index.name}", self._key(join)
-        free = [a for i, a in enumerate(join.atom.args) if i not in join.index.key]
+        free = [a for i, a in enumerate(join.atom.args) if i not in join.index.fixed]
         if len(set(free)) < len(free) or not all(isinstance(a, Var) for a in free):
             return None
         match join.index.store:
@@ -322,7 +330,7 @@ class _Generator:
         yield f"for {row} in {rows}"
         place: dict[str, int] = {}
         for position, arg in enumerate(join.atom.args):
-            if position in join.index.key:
+            if position in join.index.fixed:
                 continue
             if isinstance(arg, Const):
                 yield f"if {row}[{position}] == {self._constant(join.atom, position)}"

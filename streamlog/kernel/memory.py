@@ -98,7 +98,8 @@ class Memory:
 
     def remove(self, pred: str, row: Row) -> None:
         for index in self.plan.indexes:
-            if index.pred == pred and not index.settled:
+            has_values = all(row[p] == const.value for p, const in index.where)
+            if index.pred == pred and not index.settled and has_values:
                 stored, key = self.index(index), _key(index, row)
                 stored[key].remove(row)
                 if not stored[key]:

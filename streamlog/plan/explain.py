@@ -65,12 +65,19 @@ def _heading(component: Component) -> str:
 
 def _index(index: Index) -> str:
     key = _columns(index.key) if index.key else "all rows"
+    key += _where(index)
     how = {
         Store.ROWS: "",
         Store.BY_TIME: ", in the order of time",
         Store.EARLIEST: ", the earliest timestamp alone",
     }
     return f"{index.pred} {key}{how[index.store]}"
+
+
+def _where(index: Index) -> str:
+    """`, of those with column 2 = red`."""
+    values = [f"column {p + 1} = {pretty(const)}" for p, const in index.where]
+    return f", of those with {' and '.join(values)}" if values else ""
 
 
 def _columns(key: tuple[int, ...]) -> str:
@@ -159,6 +166,7 @@ class _Words:
 
     def _join(self, join: Join) -> str:
         columns = f" {_columns(join.index.key)}" if join.index.key else " by scan"
+        columns += _where(join.index)
         if join.index.store is Store.EARLIEST:
             columns += ", the earliest alone"
         return self.text(join.atom) + columns + self._range(join.low, join.high)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeVar
 
 from attrs import evolve
 
@@ -16,6 +15,7 @@ from streamlog.analysis.time.reach import BranchTime
 from streamlog.plan.conjunction import Conjunction, Surroundings, conjunction
 from streamlog.plan.order import exists, in_order
 from streamlog.plan.rewrites.lookups import lookups
+from streamlog.plan.rewrites.selection import selected
 from streamlog.plan.rewrites.windows import window
 from streamlog.plan.steps import (
     Awaits,
@@ -155,9 +155,6 @@ def _components(
         yield Component(names, bool(internal), is_ordered, bool(nodes & timers))
 
 
-S = TypeVar("S", bound=Step)
-
-
 class _Lowering:
     """One conjunction, rewritten, as a plan."""
 
@@ -175,7 +172,7 @@ class _Lowering:
         checks += (self._exists(n.body, bound, wanted=False) for n in found.negations)
         if found.fold is not None:
             checks.append(found.fold)
-        checks = [self._settled(step) for step in checks]
+        checks = [self._through_indexes(step) for step in checks]
         order = tuple(
             a.args[0]
             for a in found.goals
@@ -201,18 +198,23 @@ class _Lowering:
         replaced = frozenset(self.found.program.improving)
         return exists(body, bound, self.schema, wanted, replaced)
 
-    def _settled(self, step: S) -> S:
-        """Outside its recursion, a predicate with improving rows is read when they are settled."""
+    def _through_index(self, join: Join) -> Join:
+        """Of the rows with its constants; and outside its recursion, a predicate with improving
+        rows is read when they are settled."""
         improving, pred = self.found.program.improving, self.found.rule.head.pred
+        join = selected(join)
+        if pred not in improving.get(join.index.pred, {pred}):
+            return evolve(join, index=evolve(join.index, settled=True))
+        return join
+
+    def _through_indexes(self, step: Step) -> Step:
         match step:
-            case Join(_, index):
-                if pred not in improving.get(index.pred, {pred}):
-                    return evolve(step, index=evolve(index, settled=True))
-                return step
+            case Join():
+                return self._through_index(step)
             case Fold(_, _, join):
-                return evolve(step, join=self._settled(join))
+                return evolve(step, join=self._through_index(join))
             case Exists(steps):
-                return evolve(step, steps=tuple(map(self._settled, steps)))
+                return evolve(step, steps=tuple(map(self._through_indexes, steps)))
             case _:
                 return step
 
@@ -226,7 +228,7 @@ class _Lowering:
             before = frozenset(id(g) for g in starts[:number] if g.pred == start.pred)
             bound = frozenset(v.name for v in variables(start))
             steps = in_order([*rest, *tests], bound, self.schema, before)
-            yield Pipeline(start, tuple(map(self._settled, steps)))
+            yield Pipeline(start, tuple(map(self._through_indexes, steps)))
 
     def _carries(
         self, checks: list[Step], bound: frozenset[str], order: tuple[Var, ...]

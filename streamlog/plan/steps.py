@@ -9,10 +9,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from typing import TypeAlias
+from zlib import crc32
 
 from attrs import frozen
 
-from streamlog.syntax.ast import Atom, Comparison, Rule, Term, Var
+from streamlog.syntax.ast import Atom, Comparison, Const, Rule, Term, Var
 
 
 class Store(enum.Enum):
@@ -31,12 +32,20 @@ class Index:
     key: tuple[int, ...]
     store: Store
     settled: bool = False  # without rows that a better one may still replace
+    where: tuple[tuple[int, Const], ...] = ()  # only rows with these values
 
     @property
     def name(self) -> str:
         columns = "_".join(map(str, self.key)) or "all"
         settled = "_settled" if self.settled else ""
-        return f"{self.pred}_{self.store.name.lower()}_{columns}{settled}"
+        values = repr([(position, const.value) for position, const in self.where])
+        where = f"_of_{crc32(values.encode()):08x}" if self.where else ""
+        return f"{self.pred}_{self.store.name.lower()}_{columns}{settled}{where}"
+
+    @property
+    def fixed(self) -> frozenset[int]:
+        """The columns whose values a row found here is known to have."""
+        return frozenset(self.key) | {position for position, _ in self.where}
 
 
 @frozen
