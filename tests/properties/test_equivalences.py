@@ -23,7 +23,7 @@ from streamlog.runtime.executor import Row
 from streamlog.syntax.format import format_source
 from streamlog.syntax.pretty import pretty
 
-PAIRS = int(os.environ.get("STREAMLOG_PAIRS", "3000")) // 10
+PAIRS = int(os.environ.get("STREAMLOG_PAIRS", "3000")) // 20
 SEED = int(os.environ.get("STREAMLOG_SEED", "0")) + 700_000
 SHARD = 20
 LAST_INSTANT = 36  # later than any clock of a random program
