@@ -25,7 +25,8 @@ LAYERS = (
     ("plan",),
     ("compiler",),
     ("runtime",),
-    ("kernel", "duck", "spark"),
+    ("kernel",),
+    ("duck", "spark"),
     ("app",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
@@ -39,6 +40,7 @@ ONLY_IN = {
     "pyparsing": "syntax",
     "duckdb": "duck",
     "pyspark": "spark",
+    "graphframes": "spark",
 }
 MOST_LINES = 450
 

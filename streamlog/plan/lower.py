@@ -284,13 +284,14 @@ def reads(step: Step) -> Iterator[Var]:
             yield from variables(step.test)
 
 
-def _joins(steps: Iterable[Step]) -> Iterator[Join]:
+def joins(steps: Iterable[Step]) -> Iterator[Join]:
+    """The joins among steps, those inside tests too."""
     for step in steps:
         match step:
             case Join():
                 yield step
             case Exists(inner):
-                yield from _joins(inner)
+                yield from joins(inner)
             case Fold(_, _, join):
                 yield join
             case _:
@@ -305,7 +306,7 @@ def _readers(
     result: dict[Index, list[Reader]] = {}
     for plan in rules:
         steps = [s for p in plan.pipelines for s in p.steps] + list(plan.checks)
-        for join in _joins(steps):
+        for join in joins(steps):
             reader = Reader(plan.rule.head.pred, back_of.get(id(join.atom)))
             result.setdefault(join.index, []).append(reader)
     return result

@@ -1,0 +1,262 @@
+"""One batch of a program over DataFrames.
+
+A batch moves the streams' progress, and with it the time up to which each predicate is complete.
+So each conjunction has a slice of time to decide: from where its predicate was complete before,
+up to where the conjunction's goals are complete now. Everything it looks at there is known, and
+one query finds the slice's rows whatever the number of timestamps in it. Rows that were found in
+an earlier batch, at instants that were still open, are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from itertools import count
+
+from attrs import Factory, evolve, frozen, mutable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from sqlglot import exp
+
+from streamlog.analysis.builtins import TICK
+from streamlog.compiler import Compilation, the
+from streamlog.kernel.frontier import Frontiers
+from streamlog.kernel.step import known_facts
+from streamlog.plan.parts import Stage, Strategy, part, reads, rules_of
+from streamlog.plan.sql import Context, Version, group_query, named, render, rule_query
+from streamlog.runtime.executor import BEGIN, Limits
+from streamlog.spark import tasks, wire
+from streamlog.spark.columns import ColumnTypes
+from streamlog.syntax.ast import Type
+
+# Slices reach no further, so that offsets can be added to their ends.
+FIRST, LAST = -(2**62), 2**62
+
+_numbers = count(1)
+
+
+@frozen
+class Moment:
+    """Where a batch starts and ends in time."""
+
+    before: Frontiers | None  # None: nothing has been evaluated yet
+    now: Frontiers
+    progress: Mapping[str, int]
+    spoken_of: int = BEGIN  # the latest time of any row or progress
+
+    def low(self, pred: str) -> int:
+        """What lies before has been decided for good."""
+        return FIRST if self.before is None else clamped(self.before.complete(pred))
+
+
+def clamped(time: int) -> int:
+    return max(FIRST, min(time, LAST))
+
+
+@mutable
+class Relation:
+    """The rows of a predicate: those from before that are still needed, and those of the batch."""
+
+    old: DataFrame | None = None
+    new: DataFrame | None = None
+
+    @property
+    def total(self) -> DataFrame | None:
+        if self.old is None or self.new is None:
+            return self.old if self.new is None else self.new
+        return self.old.unionAll(self.new)
+
+
+@mutable
+class Batch:
+    """What comes out: the new rows of each predicate, and the states of the kernels."""
+
+    relations: dict[str, Relation] = Factory(dict)
+    states: dict[int, DataFrame] = Factory(dict)  # by the number of the stage
+    cached: list[DataFrame] = Factory(list)
+    rounds: int = 0
+
+    def release(self) -> None:
+        for frame in self.cached:
+            frame.unpersist()
+
+
+def context(program: Compilation, types: ColumnTypes) -> Context:
+    """What queries must know of a program."""
+    closed = the(program.closed)
+    return Context(the(program.plan), the(closed.types), closed.times, column_types=types)
+
+
+class Evaluation:
+    """A program that is evaluated over DataFrames, batch by batch."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        program: Compilation,
+        types: ColumnTypes,
+        stages: Iterable[Stage],
+        *,
+        limits: Limits | None = None,
+        kernels: int = 1,
+        sliced: bool = True,
+    ) -> None:
+        """`types` has every predicate. Unless `sliced`, there is one batch, with everything."""
+        closed = the(program.closed)
+        self.spark, self.program, self.types = spark, program, types
+        self.plan, self.schema = the(program.plan), the(closed.schema)
+        self.stages = tuple(stages)
+        self.limits = limits or Limits()
+        self.kernels = kernels
+        self.sliced = sliced
+        self.width = max([tasks.width(self.plan), *map(len, types.values())])
+        self.known = known_facts(self.plan, closed)
+        self._prefix = f"streamlog_{next(_numbers)}_"
+        self.context = evolve(
+            context(program, types),
+            table=lambda pred, version: named(self._view(pred, version)),
+            sliced=sliced,
+        )
+        self._uses = self._count_uses()
+
+    def run(
+        self,
+        arrived: Mapping[str, DataFrame],
+        kept: Mapping[str, DataFrame],
+        states: Mapping[int, DataFrame],
+        moment: Moment,
+    ) -> Batch:
+        """Only recursion over DataFrames is computed here; the rest when it is asked for.
+
+        `arrived` are new rows of streams, and in the first batch those of tables, none twice.
+        """
+        batch = Batch()
+        for pred in self.types:
+            batch.relations[pred] = Relation(kept.get(pred), arrived.get(pred))
+        if TICK in self.types:
+            batch.relations[TICK].new = self._ticks(arrived, kept.get(TICK), moment)
+        for number, stage in enumerate(self.stages):
+            if stage.strategy is Strategy.KERNEL:
+                self._in_kernels(number, stage, batch, states.get(number), moment)
+                continue
+            if moment.before is not None and not self._is_temporal(stage):
+                continue  # tables do not change
+            for pred in stage.preds:
+                self._by_queries(pred, batch, moment)
+        return batch
+
+    # ------------------------------------------------------------------------ queries
+
+    def _by_queries(self, pred: str, batch: Batch, moment: Moment) -> None:
+        rules = rules_of(self.plan, [pred])
+        for name in set().union(*(reads(r) for r in rules)):
+            self._register(name, batch.relations[name].total)
+        found: list[DataFrame] = []
+        early = False
+        for rule in rules:
+            if rule.group is None:
+                limit = moment.now.limit(rule)
+                found.append(self._sql(rule_query(rule, self.context), pred, limit, moment))
+                early |= limit > moment.now.complete(pred)
+        for grouping in self.plan.groupings:
+            if grouping.pred == pred:
+                members = [r for r in rules if r.group == grouping.number]
+                limit = min(moment.now.limit(r) for r in members)
+                query = group_query(grouping, self.context)
+                found.append(self._sql(query, pred, limit, moment))
+        if moment.before is None and pred in self.known:
+            found.append(self.frame(pred, self.known[pred]))
+        rows = reduce(DataFrame.unionAll, found)
+        if len(found) > 1 or not all(r.once for r in rules):
+            rows = rows.distinct()
+        relation = batch.relations[pred]
+        if relation.old is not None and self.schema.is_temporal(pred):
+            open_before = relation.old.where(F.col("c0") >= moment.low(pred))
+            rows = rows.subtract(open_before)
+        relation.new = self._cached(pred, rows, batch)
+
+    def _sql(self, query: exp.Query, pred: str, limit: int, moment: Moment) -> DataFrame:
+        args = None
+        if self.sliced and self.schema.is_temporal(pred):
+            args = {"low": moment.low(pred), "high": clamped(limit)}
+        rows = self.spark.sql(render(query, "spark"), args=args)
+        wanted = wire.columns(self.types[pred])
+        return rows.select(
+            *(F.col(f.name).cast(f.dataType).alias(f.name) for f in wanted.fields)
+        )
+
+    def _view(self, pred: str, version: Version) -> str:
+        return f"{self._prefix}{version.value}_{pred}"
+
+    def _register(self, pred: str, rows: DataFrame | None) -> None:
+        if rows is None:
+            rows = self.frame(pred, [])
+        rows.createOrReplaceTempView(self._view(pred, Version.TOTAL))
+
+    def _ticks(
+        self, arrived: Mapping[str, DataFrame], old: DataFrame | None, moment: Moment
+    ) -> DataFrame:
+        """The timestamps of all streams' rows, each once."""
+        found = [rows.select("c0") for s, rows in arrived.items() if self.schema.is_temporal(s)]
+        rows = reduce(DataFrame.unionAll, found) if found else self.frame(TICK, [])
+        rows = rows.distinct()
+        return rows if old is None else rows.subtract(old)
+
+    # ------------------------------------------------------------------------ kernels
+
+    def _in_kernels(
+        self, number: int, stage: Stage, batch: Batch, state: DataFrame | None, moment: Moment
+    ) -> None:
+        plan = part(self.plan, stage.components)
+        begun = self.spark.range(self.kernels).select(
+            F.lit(True).alias("c0"), F.col("id").alias(wire.PART)
+        )
+        rows = wire.packed(begun, tasks.BEGUN, (Type.BOOL,), self.width)
+        given = [p for c in plan.components for p in c.preds if p not in stage.preds]
+        for pred in given:
+            new = batch.relations[pred].new
+            if new is not None:
+                new = tasks.seated(new, self.kernels, None)
+                rows = rows.unionAll(wire.packed(new, pred, self.types[pred], self.width))
+        if state is not None:
+            rows = rows.unionAll(state)
+        job = tasks.Job(
+            tasks.shipped(self.program, plan),
+            moment.progress,
+            moment.spoken_of,
+            self.limits,
+            self.width,
+        )
+        out = tasks.run(rows, job).persist()
+        batch.cached.append(out)
+        for pred in stage.preds:
+            batch.relations[pred].new = wire.unpacked(
+                out, tasks.ANSWER + pred, self.types[pred]
+            )
+        batch.states[number] = out.where(F.col(wire.TABLE).startswith(tasks.STATE))
+
+    # ------------------------------------------------------------------------- frames
+
+    def frame(self, pred: str, rows: Iterable[tuple[object, ...]]) -> DataFrame:
+        """Rows at hand as a relation."""
+        types = self.types[pred]
+        table = wire.relation(list(rows), types)
+        return self.spark.createDataFrame(table, schema=wire.columns(types))
+
+    def _cached(self, pred: str, rows: DataFrame, batch: Batch) -> DataFrame:
+        """What is read more than once is computed once."""
+        if self._uses.get(pred, 0) > 1:
+            rows = rows.persist()
+            batch.cached.append(rows)
+        return rows
+
+    def _count_uses(self) -> Mapping[str, int]:
+        uses = dict.fromkeys(the(the(self.program.closed).contract).outputs, 1)
+        for stage in self.stages:
+            for rule in rules_of(self.plan, stage.preds):
+                for pred in reads(rule):
+                    uses[pred] = uses.get(pred, 0) + 1
+        return uses
+
+    def _is_temporal(self, stage: Stage) -> bool:
+        return any(self.schema.is_temporal(p) for p in stage.preds)
