@@ -39,6 +39,7 @@ ONLY_IN = {
     "pyparsing": "syntax",
     "duckdb": "duck",
     "pyspark": "spark",
+    "sqlglot": "plan",
 }
 MOST_LINES = 450
 
