@@ -41,6 +41,7 @@ ONLY_IN = {
     "duckdb": "duck",
     "pyspark": "spark",
     "graphframes": "spark",
+    "sqlglot": "plan",
 }
 MOST_LINES = 450
 

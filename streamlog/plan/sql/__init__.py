@@ -1,0 +1,23 @@
+"""Plans to SQL: a predicate's rules as one query, built as a tree, for Spark and for DuckDB."""
+
+from streamlog.plan.sql.context import (
+    DIALECTS,
+    Context,
+    Unsupported,
+    Version,
+    named,
+    render,
+)
+from streamlog.plan.sql.query import group_query, predicate_query, rule_query
+
+__all__ = [
+    "DIALECTS",
+    "Context",
+    "Unsupported",
+    "Version",
+    "group_query",
+    "named",
+    "predicate_query",
+    "render",
+    "rule_query",
+]
