@@ -133,9 +133,7 @@ class _Inference:
     def run(self) -> None:
         for (name, position), type_ in self.given.items():
             why = f", as in the data of `{name}`"
-            self.columns[name, position] = _Cell(
-                frozenset({type_}), self.schema[name].span, why
-            )
+            self.columns[name, position] = _Cell(frozenset({type_}), self.schema[name].span, why)
         for name, predicate in self.schema.predicates.items():
             for position, column in enumerate(predicate.columns):
                 if column.type is not None:

@@ -139,7 +139,7 @@ class Kernel:
     ) -> Sequence[Row]:
         if pred == TICK:
             seen: set[Row] = self._globals[f"seen_{identifier(TICK)}"]
-            times = {(r[0],) for s in self._streams for r in arrived.get(s, ())}
+            times: set[Row] = {(r[0],) for s in self._streams for r in arrived.get(s, ())}
             times = (times | set(arrived.get(TICK, ()))) - seen
             seen |= times
             return sorted(times)

@@ -69,5 +69,3 @@ def types_of_rows(relations: Mapping[str, Iterable[Row]]) -> Given:
                 "a column has one type"
             )
     return {key: _OF_PYTHON[kinds.pop()] for key, kinds in found.items()}
-
-

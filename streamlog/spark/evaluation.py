@@ -15,18 +15,19 @@ from itertools import count
 
 from attrs import Factory, evolve, frozen, mutable
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from sqlglot import exp
+from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.analysis.builtins import TICK
 from streamlog.compiler import Compilation, the
 from streamlog.kernel.frontier import Frontiers
 from streamlog.kernel.step import known_facts
 from streamlog.plan.parts import Stage, Strategy, part, reads, rules_of
-from streamlog.plan.sql import Context, Version, group_query, named, render, rule_query
-from streamlog.runtime.executor import BEGIN, Limits
+from streamlog.plan.sql import Context, Query, Version, group_query, named, render, rule_query
+from streamlog.plan.steps import RulePlan
+from streamlog.runtime.executor import BEGIN, Limits, Row
 from streamlog.spark import tasks, wire
 from streamlog.spark.columns import ColumnTypes
+from streamlog.spark.fixpoint import Versions, fixpoint
 from streamlog.syntax.ast import Type
 
 # Slices reach no further, so that offsets can be added to their ends.
@@ -141,31 +142,28 @@ class Evaluation:
                 continue
             if moment.before is not None and not self._is_temporal(stage):
                 continue  # tables do not change
-            for pred in stage.preds:
-                self._by_queries(pred, batch, moment)
+            if stage.strategy is Strategy.FIXPOINT:
+                self._by_fixpoint(stage.preds, batch, moment)
+            else:
+                self._by_queries(stage.preds[0], batch, moment)
         return batch
 
     # ------------------------------------------------------------------------ queries
 
     def _by_queries(self, pred: str, batch: Batch, moment: Moment) -> None:
         rules = rules_of(self.plan, [pred])
-        for name in set().union(*(reads(r) for r in rules)):
-            self._register(name, batch.relations[name].total)
+        self._register_all(rules, batch)
         found: list[DataFrame] = []
-        early = False
         for rule in rules:
             if rule.group is None:
-                limit = moment.now.limit(rule)
-                found.append(self._sql(rule_query(rule, self.context), pred, limit, moment))
-                early |= limit > moment.now.complete(pred)
+                found.append(self._rows(rule, None, moment))
         for grouping in self.plan.groupings:
             if grouping.pred == pred:
                 members = [r for r in rules if r.group == grouping.number]
                 limit = min(moment.now.limit(r) for r in members)
                 query = group_query(grouping, self.context)
                 found.append(self._sql(query, pred, limit, moment))
-        if moment.before is None and pred in self.known:
-            found.append(self.frame(pred, self.known[pred]))
+        found += self._facts(pred, moment)
         rows = reduce(DataFrame.unionAll, found)
         if len(found) > 1 or not all(r.once for r in rules):
             rows = rows.distinct()
@@ -175,23 +173,55 @@ class Evaluation:
             rows = rows.subtract(open_before)
         relation.new = self._cached(pred, rows, batch)
 
-    def _sql(self, query: exp.Query, pred: str, limit: int, moment: Moment) -> DataFrame:
+    def _by_fixpoint(self, preds: tuple[str, ...], batch: Batch, moment: Moment) -> None:
+        rules = rules_of(self.plan, preds)
+        self._register_all(rules, batch)
+
+        def find(versions: Versions) -> Mapping[str, DataFrame]:
+            found: dict[str, list[DataFrame]] = {}
+            for rule, delta in versions:
+                found.setdefault(rule.rule.head.pred, []).append(self._rows(rule, delta, moment))
+            if all(delta is None for _, delta in versions):  # the first round
+                for pred in preds:
+                    found.setdefault(pred, []).extend(self._facts(pred, moment))
+            return {p: reduce(DataFrame.unionAll, frames) for p, frames in found.items() if frames}
+
+        before = {p: batch.relations[p].old for p in preds}
+        totals, rounds = fixpoint(rules, before, self._register, find, self.limits)
+        batch.rounds += rounds
+        for pred, total in totals.items():
+            batch.relations[pred].new = total.added
+            batch.cached += (piece.rows for piece in total.pieces)
+
+    def _rows(self, rule: RulePlan, delta: int | None, moment: Moment) -> DataFrame:
+        """What a conjunction gives in its slice."""
+        query = rule_query(rule, self.context, delta)
+        return self._sql(query, rule.rule.head.pred, moment.now.limit(rule), moment)
+
+    def _facts(self, pred: str, moment: Moment) -> list[DataFrame]:
+        """What the program's text says of a predicate with rules."""
+        is_first = moment.before is None and pred in self.known
+        return [self.frame(pred, self.known[pred])] if is_first else []
+
+    def _sql(self, query: Query, pred: str, limit: int, moment: Moment) -> DataFrame:
         args = None
         if self.sliced and self.schema.is_temporal(pred):
             args = {"low": moment.low(pred), "high": clamped(limit)}
         rows = self.spark.sql(render(query, "spark"), args=args)
         wanted = wire.columns(self.types[pred])
-        return rows.select(
-            *(F.col(f.name).cast(f.dataType).alias(f.name) for f in wanted.fields)
-        )
+        return rows.select(*(F.col(f.name).cast(f.dataType).alias(f.name) for f in wanted.fields))
 
     def _view(self, pred: str, version: Version) -> str:
         return f"{self._prefix}{version.value}_{pred}"
 
-    def _register(self, pred: str, rows: DataFrame | None) -> None:
+    def _register(self, pred: str, version: Version, rows: DataFrame | None) -> None:
         if rows is None:
             rows = self.frame(pred, [])
-        rows.createOrReplaceTempView(self._view(pred, Version.TOTAL))
+        rows.createOrReplaceTempView(self._view(pred, version))
+
+    def _register_all(self, rules: Iterable[RulePlan], batch: Batch) -> None:
+        for pred in set().union(*(reads(r) for r in rules)):
+            self._register(pred, Version.TOTAL, batch.relations[pred].total)
 
     def _ticks(
         self, arrived: Mapping[str, DataFrame], old: DataFrame | None, moment: Moment
@@ -230,14 +260,12 @@ class Evaluation:
         out = tasks.run(rows, job).persist()
         batch.cached.append(out)
         for pred in stage.preds:
-            batch.relations[pred].new = wire.unpacked(
-                out, tasks.ANSWER + pred, self.types[pred]
-            )
+            batch.relations[pred].new = wire.unpacked(out, tasks.ANSWER + pred, self.types[pred])
         batch.states[number] = out.where(F.col(wire.TABLE).startswith(tasks.STATE))
 
     # ------------------------------------------------------------------------- frames
 
-    def frame(self, pred: str, rows: Iterable[tuple[object, ...]]) -> DataFrame:
+    def frame(self, pred: str, rows: Iterable[Row]) -> DataFrame:
         """Rows at hand as a relation."""
         types = self.types[pred]
         table = wire.relation(list(rows), types)

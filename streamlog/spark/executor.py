@@ -12,7 +12,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.analysis.builtins import TICK
 from streamlog.compiler import Compilation, the
@@ -83,10 +83,10 @@ class SparkExecutor:
             found = reduce(DataFrame.unionAll, out).toArrow() if out else None
             batch.release()
         tables = {} if found is None else wire.decode(found)
-        self._states = {
-            number: found.filter(pc.starts_with(found.column(wire.TABLE), f"{number} "))
-            for number in batch.states
-        }
+        for number in batch.states:
+            assert found is not None
+            mine = pc.starts_with(found.column(wire.TABLE), f"{number} ")
+            self._states[number] = found.filter(mine)
         rows = {p: tables.get(ROWS + p, []) for p in derived}
         self._keep({**inputs, **rows}, moment.now)
         self._before = moment.now
@@ -137,7 +137,7 @@ class SparkExecutor:
 
 
 def _needed(kept: Kept, rows: Sequence[Row]) -> dict[Row, None]:
-    result = dict.fromkeys(r for r in rows if kept.since <= BEGIN or r[0] >= kept.since)
+    result = dict.fromkeys(r for r in rows if kept.since <= BEGIN or r >= (kept.since,))
     for index in kept.earliest:
         first: dict[tuple[object, ...], Row] = {}
         for row in rows:

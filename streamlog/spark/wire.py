@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
 
 from streamlog.runtime.executor import Row
 from streamlog.syntax.ast import Type
@@ -53,9 +53,7 @@ def schema(width: int) -> T.StructType:
 
 def columns(types: Types) -> T.StructType:
     """What a relation of these types looks like: `c0`, `c1`, …"""
-    return T.StructType(
-        [T.StructField(f"c{i}", _KINDS[KIND[t]][1]) for i, t in enumerate(types)]
-    )
+    return T.StructType([T.StructField(f"c{i}", _KINDS[KIND[t]][1]) for i, t in enumerate(types)])
 
 
 # --------------------------------------------------------------------- on the driver
@@ -77,9 +75,7 @@ def unpacked(wire: DataFrame, table: str, types: Types) -> DataFrame:
 
 def relation(rows: Sequence[Row], types: Types) -> pa.Table:
     """Rows as Arrow, with a relation's columns."""
-    arrays = [
-        pa.array([row[i] for row in rows], _KINDS[KIND[t]][2]) for i, t in enumerate(types)
-    ]
+    arrays = [pa.array([row[i] for row in rows], _KINDS[KIND[t]][2]) for i, t in enumerate(types)]
     return pa.table(arrays, names=[f"c{i}" for i in range(len(types))])
 
 

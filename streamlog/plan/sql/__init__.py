@@ -1,5 +1,7 @@
 """Plans to SQL: a predicate's rules as one query, built as a tree, for Spark and for DuckDB."""
 
+from sqlglot.expressions import Query
+
 from streamlog.plan.sql.context import (
     DIALECTS,
     Context,
@@ -13,6 +15,7 @@ from streamlog.plan.sql.query import group_query, predicate_query, rule_query
 __all__ = [
     "DIALECTS",
     "Context",
+    "Query",
     "Unsupported",
     "Version",
     "group_query",

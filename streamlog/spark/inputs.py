@@ -1,0 +1,111 @@
+"""The rows of a program's streams and tables, from DataFrames, files and the program itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+from attrs import field, frozen
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from streamlog.analysis.schema import Kind
+from streamlog.analysis.types import Given
+from streamlog.compiler import Compilation, the
+from streamlog.diagnostics import did_you_mean
+from streamlog.runtime.executor import Row
+from streamlog.runtime.sources import declared_inputs
+from streamlog.spark import wire
+from streamlog.spark.columns import ColumnTypes, types_of_rows
+from streamlog.spark.ingest import checked, data_types
+from streamlog.spark.sources import read
+from streamlog.syntax.ast import Const, Type
+
+
+class InputError(Exception):
+    """A DataFrame that the program has no use for."""
+
+
+@frozen
+class Inputs:
+    spark: SparkSession
+    program: Compilation
+    frames: Mapping[str, DataFrame]
+    texts: frozenset[str]  # whose columns are texts, as files have them
+    types: Given  # what the data tell of the columns' types
+    _checked: dict[str, DataFrame] = field(factory=dict, repr=False)
+
+    @staticmethod
+    def of(spark: SparkSession, program: Compilation, given: Mapping[str, DataFrame]) -> Inputs:
+        schema = the(program.schema)
+        known = [n for n, p in schema.predicates.items() if p.kind is not Kind.DERIVED]
+        for name in given:
+            if name not in known:
+                near = did_you_mean(name, known)
+                hint = f"; did you mean `{near}`?" if near else ""
+                raise InputError(f"the program has no stream or table `{name}`{hint}")
+        frames, texts = dict(given), set()
+        for source in declared_inputs(program, header=True):
+            if source.pred not in frames:
+                frames[source.pred], is_text = read(spark, source.path, source.pred, program)
+                if is_text:
+                    texts.add(source.pred)
+        types: dict[tuple[str, int], Type] = {}
+        for name, frame in frames.items():
+            if name not in texts:
+                found = data_types(frame, program, name)
+                types |= {(name, position): type_ for position, type_ in found.items()}
+        types |= types_of_rows(_facts(program))
+        return Inputs(spark, program, frames, frozenset(texts), types)
+
+    def checked(self, types: ColumnTypes) -> dict[str, DataFrame]:
+        """The good rows of each input, and the program's own facts."""
+        rows: dict[str, DataFrame] = {}
+        for name, frame in self.frames.items():
+            if name in types:
+                found = checked(frame, self.program, name, types[name], name in self.texts)
+                self._checked[name] = found
+                columns = wire.columns(types[name]).names
+                rows[name] = found.where(F.col("reason").isNull()).select(*columns)
+        for name, facts in _facts(self.program).items():
+            if name in types:
+                table = wire.relation(facts, types[name])
+                own = self.spark.createDataFrame(table, schema=wire.columns(types[name]))
+                rows[name] = rows[name].unionAll(own) if name in rows else own
+        return rows
+
+    def rejects(self) -> DataFrame:
+        """The bad rows, with the input they were meant for and the reason."""
+        bad = [
+            found.where(F.col("reason").isNotNull()).select(
+                F.lit(name).alias("stream"), "reason", "raw"
+            )
+            for name, found in self._checked.items()
+        ]
+        empty = self.spark.createDataFrame([], "stream string, reason string, raw string")
+        return reduce(DataFrame.unionAll, bad, empty)
+
+    def estimate(self) -> int:
+        """How many rows there may be, by what Spark says of their size without a job."""
+        return sum(_bytes(frame) // _BYTES_A_ROW for frame in self.frames.values())
+
+
+_BYTES_A_ROW = 32
+
+
+def _bytes(frame: DataFrame) -> int:
+    plan = frame._jdf.queryExecution().optimizedPlan()  # type: ignore[operator]
+    return int(plan.stats().sizeInBytes().toString())
+
+
+def _facts(program: Compilation) -> dict[str, list[Row]]:
+    """What the program's text says of its inputs."""
+    schema = the(program.schema)
+    return {
+        name: [
+            tuple(a.value for a in fact.atom.args if isinstance(a, Const))
+            for fact in schema.facts_of[name]
+        ]
+        for name, p in schema.predicates.items()
+        if p.kind is not Kind.DERIVED and name in schema.facts_of
+    }
