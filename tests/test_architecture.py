@@ -36,6 +36,7 @@ ROOT_RANK = RANK["app"]
 ONLY_IN = {
     "click": "app",
     "prompt_toolkit": "app",
+    "pygments": "app",
     "rich": "app",
     "pyparsing": "syntax",
     "duckdb": "duck",
