@@ -8,7 +8,7 @@ from attrs import frozen
 
 from streamlog.plan.parts import Strategy, rules_of
 from streamlog.plan.sql import Context, Unsupported, group_query, rule_query
-from streamlog.plan.steps import Component, Plan
+from streamlog.plan.steps import Component
 
 # Up to so many rows a recursion is done in one task sooner than a round of jobs has started.
 SMALL = 200_000
@@ -43,7 +43,7 @@ def _choice(
         return Choice(Strategy.KERNEL, "it goes on by itself into the future")
     if component.is_ordered:
         return Choice(Strategy.KERNEL, "it negates or aggregates within its own recursion")
-    if (reason := _unsupported(component.preds, context)) is not None:
+    if (reason := _unsupported(component, context)) is not None:
         return Choice(Strategy.KERNEL, f"SQL cannot do it: {reason}")
     if not component.is_recursive:
         return Choice(Strategy.SQL, "not recursive")
@@ -54,17 +54,14 @@ def _choice(
     return Choice(Strategy.KERNEL, f"recursive, over no more than {SMALL:,} rows a batch")
 
 
-def _unsupported(preds: tuple[str, ...], context: Context) -> str | None:
-    """Why a predicate's rules have no queries, if they have none."""
-    plan: Plan = context.plan
+def _unsupported(component: Component, context: Context) -> str | None:
+    """Why a component's rules have no queries, if they have none."""
     try:
-        for rule in rules_of(plan, preds):
+        for rule in rules_of(context.plan, component.preds):
             if rule.group is None:
                 rule_query(rule, context)
-                for number in range(len(rule.pipelines)):
-                    rule_query(rule, context, delta=number)
-        for grouping in plan.groupings:
-            if grouping.pred in preds:
+        for grouping in context.plan.groupings:
+            if grouping.pred in component.preds:
                 group_query(grouping, context)
     except Unsupported as reason:
         return str(reason)

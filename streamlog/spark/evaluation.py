@@ -10,7 +10,7 @@ an earlier batch, at instants that were still open, are left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import reduce
+from functools import cache, reduce
 from itertools import count
 
 from attrs import Factory, evolve, frozen, mutable
@@ -22,8 +22,8 @@ from streamlog.compiler import Compilation, the
 from streamlog.kernel.frontier import Frontiers
 from streamlog.kernel.step import known_facts
 from streamlog.plan.parts import Stage, Strategy, part, reads, rules_of
-from streamlog.plan.sql import Context, Query, Version, group_query, named, render, rule_query
-from streamlog.plan.steps import RulePlan
+from streamlog.plan.sql import Context, Version, group_query, named, render, rule_query
+from streamlog.plan.steps import Index, RulePlan
 from streamlog.runtime.executor import BEGIN, Limits, Row
 from streamlog.spark import tasks, wire
 from streamlog.spark.columns import ColumnTypes
@@ -119,6 +119,13 @@ class Evaluation:
             sliced=sliced,
         )
         self._uses = self._count_uses()
+        # The texts of queries are the same in every batch.
+        self._text_of_rule = cache(
+            lambda rule, delta: render(rule_query(rule, self.context, delta), "spark")
+        )
+        self._text_of_group = cache(
+            lambda grouping: render(group_query(grouping, self.context), "spark")
+        )
 
     def run(
         self,
@@ -135,7 +142,7 @@ class Evaluation:
         for pred in self.types:
             batch.relations[pred] = Relation(kept.get(pred), arrived.get(pred))
         if TICK in self.types:
-            batch.relations[TICK].new = self._ticks(arrived, kept.get(TICK), moment)
+            batch.relations[TICK].new = self._ticks(arrived, kept.get(TICK))
         for number, stage in enumerate(self.stages):
             if stage.strategy is Strategy.KERNEL:
                 self._in_kernels(number, stage, batch, states.get(number), moment)
@@ -161,8 +168,7 @@ class Evaluation:
             if grouping.pred == pred:
                 members = [r for r in rules if r.group == grouping.number]
                 limit = min(moment.now.limit(r) for r in members)
-                query = group_query(grouping, self.context)
-                found.append(self._sql(query, pred, limit, moment))
+                found.append(self._sql(self._text_of_group(grouping), pred, limit, moment))
         found += self._facts(pred, moment)
         rows = reduce(DataFrame.unionAll, found)
         if len(found) > 1 or not all(r.once for r in rules):
@@ -195,21 +201,20 @@ class Evaluation:
 
     def _rows(self, rule: RulePlan, delta: int | None, moment: Moment) -> DataFrame:
         """What a conjunction gives in its slice."""
-        query = rule_query(rule, self.context, delta)
-        return self._sql(query, rule.rule.head.pred, moment.now.limit(rule), moment)
+        text = self._text_of_rule(rule, delta)
+        return self._sql(text, rule.rule.head.pred, moment.now.limit(rule), moment)
 
     def _facts(self, pred: str, moment: Moment) -> list[DataFrame]:
         """What the program's text says of a predicate with rules."""
         is_first = moment.before is None and pred in self.known
         return [self.frame(pred, self.known[pred])] if is_first else []
 
-    def _sql(self, query: Query, pred: str, limit: int, moment: Moment) -> DataFrame:
+    def _sql(self, text: str, pred: str, limit: int, moment: Moment) -> DataFrame:
         args = None
         if self.sliced and self.schema.is_temporal(pred):
             args = {"low": moment.low(pred), "high": clamped(limit)}
-        rows = self.spark.sql(render(query, "spark"), args=args)
-        wanted = wire.columns(self.types[pred])
-        return rows.select(*(F.col(f.name).cast(f.dataType).alias(f.name) for f in wanted.fields))
+        rows = self.spark.sql(text, args=args)
+        return wire.cast(rows, self.types[pred])
 
     def _view(self, pred: str, version: Version) -> str:
         return f"{self._prefix}{version.value}_{pred}"
@@ -223,14 +228,14 @@ class Evaluation:
         for pred in set().union(*(reads(r) for r in rules)):
             self._register(pred, Version.TOTAL, batch.relations[pred].total)
 
-    def _ticks(
-        self, arrived: Mapping[str, DataFrame], old: DataFrame | None, moment: Moment
-    ) -> DataFrame:
+    def _ticks(self, arrived: Mapping[str, DataFrame], old: DataFrame | None) -> DataFrame:
         """The timestamps of all streams' rows, each once."""
-        found = [rows.select("c0") for s, rows in arrived.items() if self.schema.is_temporal(s)]
-        rows = reduce(DataFrame.unionAll, found) if found else self.frame(TICK, [])
-        rows = rows.distinct()
+        rows = self.times(arrived).distinct()
         return rows if old is None else rows.subtract(old)
+
+    def times(self, arrived: Mapping[str, DataFrame]) -> DataFrame:
+        found = [rows.select("c0") for s, rows in arrived.items() if self.schema.is_temporal(s)]
+        return reduce(DataFrame.unionAll, found) if found else self.frame(TICK, [])
 
     # ------------------------------------------------------------------------ kernels
 
@@ -264,6 +269,22 @@ class Evaluation:
         batch.states[number] = out.where(F.col(wire.TABLE).startswith(tasks.STATE))
 
     # ------------------------------------------------------------------------- frames
+
+    def earliest(self, pred: str, new: DataFrame, index: Index, old: DataFrame | None) -> DataFrame:
+        """The first row of each key that has none yet. Rows come in the order of time, so a key
+        that has one keeps it."""
+        columns = wire.columns(self.types[pred]).names
+        key = [columns[position] for position in index.key]
+        for position, const in index.where:
+            new = new.where(F.col(columns[position]) == F.lit(const.value))
+        if not key:
+            found = new.orderBy("c0").limit(1)
+            return found if old is None else found.join(old, on=F.lit(True), how="left_anti")
+        first = new.groupBy(*key).agg(
+            *(F.min_by(c, "c0").alias(c) for c in columns if c not in key)
+        )
+        found = first.select(*columns)
+        return found if old is None else found.join(old, on=key, how="left_anti")
 
     def frame(self, pred: str, rows: Iterable[Row]) -> DataFrame:
         """Rows at hand as a relation."""

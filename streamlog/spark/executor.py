@@ -50,6 +50,7 @@ class SparkExecutor:
         self._states: dict[int, pa.Table] = {}
         self._uses_tick = any(TICK in c.preds for c in self.plan.components)
         self._strategies: Mapping[str, Strategy] | None = None
+        self._evaluated: Evaluation | None = None
         self._before: Frontiers | None = None
         self._last = BEGIN
 
@@ -104,12 +105,16 @@ class SparkExecutor:
     def _evaluation(self) -> Evaluation:
         """Columns whose types nothing tells get them with their first rows."""
         types = column_types(self.program, self._given)
+        if self._evaluated is not None and self._evaluated.types == types:
+            return self._evaluated
         if self._strategies is None:
             chosen = choose(context(self.program, types), self.strategy)
             self._strategies = {pred: choice.strategy for pred, choice in chosen.items()}
             self._keeping = Keeping(self.program, self._strategies)
         order = stages(self.plan, self._strategies)
-        return Evaluation(self.spark, self.program, types, order, limits=self.limits)
+        made = Evaluation(self.spark, self.program, types, order, limits=self.limits)
+        self._evaluated = made
+        return made
 
     def _stored(self, state: pa.Table, evaluation: Evaluation) -> DataFrame:
         table = state.column(wire.TABLE)

@@ -11,9 +11,9 @@ class Files:
     """Small files below a folder. A file is there whole, or not at all."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
-        context = spark.sparkContext
-        self._jvm: Any = context._jvm
-        configuration = context._jsc.hadoopConfiguration()  # type: ignore[union-attr]
+        context: Any = spark.sparkContext
+        self._jvm = context._jvm
+        configuration = context._jsc.hadoopConfiguration()
         path = self._jvm.org.apache.hadoop.fs.Path(root)
         self._system = path.getFileSystem(configuration)
         self._context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(

@@ -67,12 +67,28 @@ class Inputs:
                 self._checked[name] = found
                 columns = wire.columns(types[name]).names
                 rows[name] = found.where(F.col("reason").isNull()).select(*columns)
-        for name, facts in _facts(self.program).items():
-            if name in types:
-                table = wire.relation(facts, types[name])
-                own = self.spark.createDataFrame(table, schema=wire.columns(types[name]))
-                rows[name] = rows[name].unionAll(own) if name in rows else own
+        for name, own in self.facts(types).items():
+            rows[name] = rows[name].unionAll(own) if name in rows else own
         return rows
+
+    def tables(self, types: ColumnTypes) -> dict[str, DataFrame]:
+        """The rows of tables, each once."""
+        schema = the(self.program.schema)
+        return {
+            name: rows.distinct()
+            for name, rows in self.checked(types).items()
+            if not schema.is_temporal(name)
+        }
+
+    def facts(self, types: ColumnTypes) -> dict[str, DataFrame]:
+        """What the program's text says of its inputs."""
+        return {
+            name: self.spark.createDataFrame(
+                wire.relation(facts, types[name]), schema=wire.columns(types[name])
+            )
+            for name, facts in _facts(self.program).items()
+            if name in types
+        }
 
     def rejects(self) -> DataFrame:
         """The bad rows, with the input they were meant for and the reason."""
@@ -94,7 +110,7 @@ _BYTES_A_ROW = 32
 
 
 def _bytes(frame: DataFrame) -> int:
-    plan = frame._jdf.queryExecution().optimizedPlan()  # type: ignore[operator]
+    plan = frame._jdf.queryExecution().optimizedPlan()
     return int(plan.stats().sizeInBytes().toString())
 
 

@@ -20,6 +20,8 @@ LOCAL: Mapping[str, str] = {
     "spark.default.parallelism": "2",
     # Every stage that is re-planned is a job of its own, and jobs are what small data costs.
     "spark.sql.adaptive.enabled": "false",
+    # A broadcast is a job too; tables are broadcast where that is asked for.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.driver.memory": "4g",

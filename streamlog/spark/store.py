@@ -1,13 +1,13 @@
 """What a streaming run leaves behind after each micro-batch, whole or not at all.
 
     DIR/run.json             what it is of
-        batches/17/          Parquet: all new rows and states of batch 17, by table
+        batches/17/          Parquet: all new rows and states of batch 17, by shelf
         merged/17-rows p/    rows of several batches, put together so that files stay few
         commits/17.json      progress, figures, and which folders hold what is still needed
         spark/               Structured Streaming's own
 
-A batch counts when its commit is there. A commit names the folders of each table with the latest
-time in each, so forgetting is the deletion of folders, and a table is read from few of them.
+A batch counts when its commit is there. A commit names the folders of each shelf with the latest
+time in each, so forgetting is the deletion of folders, and a shelf is read from few of them.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from streamlog.runtime.checkpoint import CheckpointError, fingerprint
 from streamlog.spark import wire
 from streamlog.spark.files import Files
 
+SHELF = "shelf"  # the column that rows are filed by
 FORMAT, VERSION = "streamlog run", 1
-# So many folders a table may be in before they are put together.
+# So many folders a shelf may be in before they are put together.
 _FOLDERS = 8
 
 
 @frozen
 class Folder:
-    """Rows of one table."""
+    """Rows of one shelf."""
 
     path: str  # below the checkpoint
     rows: int
-    latest: int | None  # the latest first value; None: rows of tables, which stay
+    latest: int | None  # the latest time; None: rows without one, which stay
 
 
 @frozen
@@ -48,7 +49,7 @@ class Commit:
     clocks: Mapping[str, tuple[int, int, int, bool]]  # progress, seen, reached, ended
     spoken_of: int
     figures: Mapping[str, Any]
-    folders: Mapping[str, tuple[Folder, ...]]  # by table
+    folders: Mapping[str, tuple[Folder, ...]]  # by shelf
     types: Mapping[str, tuple[str, ...]]
 
     def to_json(self) -> str:
@@ -89,6 +90,10 @@ def _body(text: str, where: str) -> dict[str, Any]:
     return body
 
 
+def _place(batch: int, shelf: str) -> str:
+    return f"batches/{batch}/{SHELF}={shelf}"
+
+
 class Store:
     """The checkpoint folder of a streaming run."""
 
@@ -121,34 +126,31 @@ class Store:
 
     # -------------------------------------------------------------------------- reading
 
-    def table(self, table: str, width: int) -> DataFrame | None:
-        """What is still needed of a table."""
-        folders = self.last.folders.get(table, ()) if self.last else ()
-        return self._read(folders, table, width)
+    def table(self, shelf: str, width: int) -> DataFrame | None:
+        """What is still needed of a shelf."""
+        folders = self.last.folders.get(shelf, ()) if self.last else ()
+        return self._read([f.path for f in folders], width) if folders else None
 
-    def _read(self, folders: Iterable[Folder], table: str, width: int) -> DataFrame | None:
-        paths = [self.files.path(f.path) for f in folders]
-        if not paths:
-            return None
-        fields = [f for f in wire.schema(width).fields if f.name != wire.TABLE]
-        rows = self.spark.read.schema(type(wire.schema(width))(fields)).parquet(*paths)
-        return rows.withColumn(wire.TABLE, F.lit(table))
+    def written(self, batch: int, shelf: str, width: int) -> DataFrame:
+        """What a batch that does not count yet has put on a shelf."""
+        return self._read([_place(batch, shelf)], width)
 
-    def tables(self, start: str) -> list[str]:
-        return [t for t in self.last.folders if t.startswith(start)] if self.last else []
+    def _read(self, paths: Iterable[str], width: int) -> DataFrame:
+        places = [self.files.path(path) for path in paths]
+        return self.spark.read.schema(wire.schema(width)).parquet(*places)
 
     # -------------------------------------------------------------------------- writing
 
     def path_of(self, batch: int) -> str:
         return self.files.path(f"batches/{batch}")
 
-    def folder(self, batch: int, table: str, rows: int, latest: int | None) -> Folder:
-        return Folder(f"batches/{batch}/{wire.TABLE}={table}", rows, latest)
+    def folder(self, batch: int, shelf: str, rows: int, latest: int | None) -> Folder:
+        return Folder(_place(batch, shelf), rows, latest)
 
     def compact(
-        self, batch: int, table: str, folders: tuple[Folder, ...], width: int, since: int | None
+        self, batch: int, shelf: str, folders: tuple[Folder, ...], width: int, since: int | None
     ) -> tuple[Folder, ...]:
-        """Few folders of a table: the newest are put together while they are not much smaller
+        """Few folders of a shelf: the newest are put together while they are not much smaller
         than those before them, so that a row is copied a few times only."""
         if len(folders) <= _FOLDERS:
             return folders
@@ -156,12 +158,11 @@ class Store:
             i for i, f in enumerate(folders) if f.rows <= 4 * sum(g.rows for g in folders[i + 1 :])
         )
         merged = folders[start:]
-        rows = self._read(merged, table, width)
-        assert rows is not None
+        rows = self._read([f.path for f in merged], width)
         if since is not None:
             rows = rows.where(F.col("i0") >= since)
-        path = f"merged/{batch}-{table}"
-        rows.drop(wire.TABLE).coalesce(1).write.mode("overwrite").parquet(self.files.path(path))
+        path = f"merged/{batch}-{shelf}"
+        rows.coalesce(1).write.mode("overwrite").parquet(self.files.path(path))
         latest = [f.latest for f in merged if f.latest is not None]
         together = Folder(path, sum(f.rows for f in merged), max(latest) if latest else None)
         return (*folders[:start], together)

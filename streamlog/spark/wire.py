@@ -22,7 +22,7 @@ from streamlog.syntax.ast import Type
 TABLE = "table"
 PART = "part"  # which kernel a row is for, where there are several
 
-_KINDS: Mapping[str, tuple[type, T.DataType, pa.DataType]] = {
+_KINDS: Mapping[str, tuple[type, T.AtomicType, pa.DataType]] = {
     "i": (int, T.LongType(), pa.int64()),
     "f": (float, T.DoubleType(), pa.float64()),
     "s": (str, T.StringType(), pa.string()),
@@ -40,7 +40,7 @@ KIND: Mapping[Type, str] = {
 Types = Sequence[Type]
 
 
-def _slots(width: int) -> Iterable[tuple[str, T.DataType, pa.DataType]]:
+def _slots(width: int) -> Iterable[tuple[str, T.AtomicType, pa.DataType]]:
     for position in range(width):
         for kind, (_, spark, arrow) in _KINDS.items():
             yield f"{kind}{position}", spark, arrow
@@ -59,18 +59,31 @@ def columns(types: Types) -> T.StructType:
 # --------------------------------------------------------------------- on the driver
 
 
-def packed(rows: DataFrame, table: str, types: Types, width: int) -> DataFrame:
-    """A relation's rows (`c0`, `c1`, …, and perhaps the kernel they are for) as a table's."""
-    have = {f"{KIND[t]}{i}": F.col(f"c{i}") for i, t in enumerate(types)}
-    values = [have.get(n, F.lit(None).cast(t)).alias(n) for n, t, _ in _slots(width)]
-    number = F.col(PART) if PART in rows.columns else F.lit(0)
-    return rows.select(number.cast("int").alias(PART), F.lit(table).alias(TABLE), *values)
+def packed(
+    rows: DataFrame, table: str, types: Types, width: int, also: Sequence[str] = ()
+) -> DataFrame:
+    """A relation's rows (`c0`, `c1`, …, and perhaps the kernel they are for) as a table's.
+    Columns in `also` stay as they are."""
+    have = {f"{KIND[t]}{i}": f"c{i}" for i, t in enumerate(types)}
+    values = [
+        f"{have[n]} AS {n}" if n in have else f"CAST(NULL AS {t.simpleString()}) AS {n}"
+        for n, t, _ in _slots(width)
+    ]
+    number = f"CAST({PART if PART in rows.columns else 0} AS INT) AS {PART}"
+    # One expression each for Spark to read: a call for every column would take longer.
+    return rows.selectExpr(number, f"'{table}' AS `{TABLE}`", *values, *also)
 
 
-def unpacked(wire: DataFrame, table: str, types: Types) -> DataFrame:
-    """The relation of a table's rows."""
-    values = [F.col(f"{KIND[t]}{i}").alias(f"c{i}") for i, t in enumerate(types)]
-    return wire.where(F.col(TABLE) == table).select(*values)
+def unpacked(wire: DataFrame, table: str | None, types: Types) -> DataFrame:
+    """The relation of a table's rows; None: of all rows, which are of one table."""
+    rows = wire if table is None else wire.where(F.col(TABLE) == table)
+    return rows.selectExpr(*(f"{KIND[t]}{i} AS c{i}" for i, t in enumerate(types)))
+
+
+def cast(rows: DataFrame, types: Types) -> DataFrame:
+    """A query's rows as a relation of these types."""
+    fields = columns(types).fields
+    return rows.selectExpr(*(f"CAST({f.name} AS {f.dataType.simpleString()})" for f in fields))
 
 
 def relation(rows: Sequence[Row], types: Types) -> pa.Table:
