@@ -28,10 +28,11 @@ def explained() -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        raise _in_our_words(error) or error from error
+        raise in_our_words(error) or error from error
 
 
-def _in_our_words(error: PySparkException) -> Exception | None:
+def in_our_words(error: PySparkException) -> Exception | None:
+    """What the rules did wrong, if that is what the error is about."""
     text = str(error)
     found = _RAISED.search(text)
     if found is not None:

@@ -58,15 +58,20 @@ class Inputs:
         types |= types_of_rows(_facts(program))
         return Inputs(spark, program, frames, frozenset(texts), types)
 
+    def validated(self, types: ColumnTypes) -> Mapping[str, DataFrame]:
+        """The rows of each input with its columns, and a `reason` where they are bad."""
+        for name, frame in self.frames.items():
+            if name in types and name not in self._checked:
+                is_text = name in self.texts
+                self._checked[name] = checked(frame, self.program, name, types[name], is_text)
+        return self._checked
+
     def checked(self, types: ColumnTypes) -> dict[str, DataFrame]:
         """The good rows of each input, and the program's own facts."""
-        rows: dict[str, DataFrame] = {}
-        for name, frame in self.frames.items():
-            if name in types:
-                found = checked(frame, self.program, name, types[name], name in self.texts)
-                self._checked[name] = found
-                columns = wire.columns(types[name]).names
-                rows[name] = found.where(F.col("reason").isNull()).select(*columns)
+        rows = {
+            name: found.where(F.col("reason").isNull()).select(*wire.columns(types[name]).names)
+            for name, found in self.validated(types).items()
+        }
         for name, own in self.facts(types).items():
             rows[name] = rows[name].unionAll(own) if name in rows else own
         return rows
