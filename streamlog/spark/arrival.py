@@ -18,6 +18,7 @@ from streamlog.runtime.executor import BEGIN
 from streamlog.runtime.progress import Clock
 from streamlog.spark import wire
 from streamlog.spark.columns import ColumnTypes
+from streamlog.spark.evaluation import clamped
 from streamlog.syntax.ast import Type
 
 REASON, RAW = "reason", "raw"
@@ -57,7 +58,7 @@ def look(new: DataFrame, clocks: Iterable[Clock]) -> dict[str, Seen]:
     """One job: how many rows, how far in time."""
     found: dict[str, list[Column]] = {}
     for clock in clocks:
-        late = F.col("i0") < max(clock.progress, BEGIN)
+        late = F.col("i0") < clamped(clock.progress)
         found[clock.stream] = [
             F.count_if(_of(clock.stream)),
             F.count_if(_of(clock.stream) & F.col(REASON).isNotNull()),
@@ -89,7 +90,7 @@ def rows_of(new: DataFrame, clock: Clock, types: ColumnTypes, latest: int | None
     """The good rows of a stream that are not late."""
     rows = new.where(_good(clock))
     if clock.progress > BEGIN:
-        rows = rows.where(F.col("i0") >= clock.progress)
+        rows = rows.where(F.col("i0") >= clamped(clock.progress))
     if latest is not None:
         rows = rows.where(F.col("i0") <= latest)
     return wire.unpacked(rows, clock.stream, types[clock.stream])
@@ -114,7 +115,7 @@ def doubted_of(new: DataFrame, clock: Clock, latest: int) -> DataFrame:
 
 
 def late_of(new: DataFrame, clock: Clock) -> DataFrame:
-    rows = new.where(_good(clock) & (F.col("i0") < clock.progress))
+    rows = new.where(_good(clock) & (F.col("i0") < clamped(clock.progress)))
     passed = F.lit(f", which `{clock.stream}` has passed")
     at, progress = _moment(F.col("i0"), clock), _moment(F.lit(clock.progress), clock)
     reason = F.concat(at, F.lit(" is earlier than "), progress, passed)

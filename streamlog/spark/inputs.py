@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-from attrs import field, frozen
+from attrs import field, mutable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -26,7 +26,7 @@ class InputError(Exception):
     """A DataFrame that the program has no use for."""
 
 
-@frozen
+@mutable
 class Inputs:
     spark: SparkSession
     program: Compilation
@@ -52,9 +52,8 @@ class Inputs:
                     texts.add(source.pred)
         types: dict[tuple[str, int], Type] = {}
         for name, frame in frames.items():
-            if name not in texts:
-                found = data_types(frame, program, name)
-                types |= {(name, position): type_ for position, type_ in found.items()}
+            found = data_types(frame, program, name, name in texts)
+            types |= {(name, position): type_ for position, type_ in found.items()}
         types |= types_of_rows(_facts(program))
         return Inputs(spark, program, frames, frozenset(texts), types)
 

@@ -60,7 +60,6 @@ class Running:
         self.stop()
         last = self.run.store.last
         if not self.run.has_ended:
-            self.run.progress.end()
             self.run.step(None, 0 if last is None else last.batch + 1)
 
 

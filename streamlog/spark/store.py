@@ -160,7 +160,7 @@ class Store:
         merged = folders[start:]
         rows = self._read([f.path for f in merged], width)
         if since is not None:
-            rows = rows.where(F.col("i0") >= since)
+            rows = rows.where(F.col("i0") >= min(since, 2**63 - 1))
         path = f"merged/{batch}-{shelf}"
         rows.coalesce(1).write.mode("overwrite").parquet(self.files.path(path))
         latest = [f.latest for f in merged if f.latest is not None]

@@ -28,7 +28,7 @@ from streamlog.runtime.progress import Progress
 from streamlog.spark import arrival, wire
 from streamlog.spark.arrival import Seen
 from streamlog.spark.columns import ColumnTypes
-from streamlog.spark.evaluation import Batch, Evaluation, Moment, context
+from streamlog.spark.evaluation import Batch, Evaluation, Moment, clamped, context
 from streamlog.spark.failures import explained
 from streamlog.spark.inputs import Inputs
 from streamlog.spark.keeping import Keeping
@@ -36,8 +36,8 @@ from streamlog.spark.session import Jobs
 from streamlog.spark.sinks import shown, write
 from streamlog.spark.store import SHELF, Commit, Folder, Store
 
-ROWS, FIRST, BUFFER, STATE, LATE = "rows ", "first ", "buffer ", "state ", "late "
-REJECTS = "rejects"
+ROWS, FIRST, BUFFER, STATE = "rows ", "first ", "buffer ", "state "
+REJECTS, LATE = "rejects", "late"
 
 # A folder, or what is to be done with the new answers of a batch, given its number.
 Sink: TypeAlias = str | Callable[[DataFrame, int], None]
@@ -106,12 +106,17 @@ class Run:
         """
         if self.store.last is not None and batch <= self.store.last.batch:
             return
+        self._work_in(self.spark if new is None else new.sparkSession)
         began = time.monotonic()
         with explained(), Jobs(self.spark, f"streamlog: batch {batch}") as jobs:
             commit, figures = self._evaluate(new, batch)
         seconds = time.monotonic() - began
         self.store.commit(commit)
         self.figures.append(Figures(batch, *figures, jobs.count, seconds))
+
+    def _work_in(self, spark: SparkSession) -> None:
+        """A streaming query has a session of its own, which knows its own views alone."""
+        self.evaluation.spark = self.store.spark = self.inputs.spark = spark
 
     def _evaluate(
         self, new: DataFrame | None, batch: int
@@ -123,7 +128,9 @@ class Run:
         if before is None:
             arrived |= self.inputs.tables(self.types)
         if new is None:
-            self._leave(arrived, shelves, {})
+            was = self.progress.values()
+            self.progress.end()
+            self._leave(arrived, shelves, {}, was)
         else:
             new = new.persist()
             seen = self._take(new, arrived, shelves)
@@ -192,7 +199,7 @@ class Run:
         arrived: dict[str, DataFrame],
         shelves: dict[str, DataFrame],
         come: Mapping[str, DataFrame],
-        before: Mapping[str, int] | None = None,
+        before: Mapping[str, int],
     ) -> None:
         """Rows up to the progress leave the buffers, each once."""
         facts = self.inputs.facts(self.types) if self.store.last is None else {}
@@ -204,12 +211,12 @@ class Run:
                 continue
             waiting = reduce(DataFrame.unionAll, rows).distinct()
             if clock.progress < END:
-                staying = waiting.where(F.col("c0") > clock.progress)
+                staying = waiting.where(F.col("c0") > clamped(clock.progress))
                 shelves[BUFFER + stream] = self._packed(staying, stream)
-            leaving = waiting.where(F.col("c0") <= min(clock.progress, END - 1))
+            leaving = waiting.where(F.col("c0") <= clamped(clock.progress))
             old = self._stored(ROWS + stream, stream)
-            if old is not None and before is not None:
-                edge = old.where(F.col("c0") >= before[stream])
+            if old is not None:
+                edge = old.where(F.col("c0") >= clamped(before[stream]))
                 leaving = leaving.join(edge, on=leaving.columns, how="left_anti")
             arrived[stream] = leaving
 
@@ -239,7 +246,7 @@ class Run:
             need = self.keeping.kept(pred, before)
             rows = self._stored(ROWS + pred, pred)
             if rows is not None and need.since > BEGIN:
-                rows = rows.where(F.col("c0") >= need.since)
+                rows = rows.where(F.col("c0") >= clamped(need.since))
             first = [self._stored(f"{FIRST}{pred} {i.name}", pred) for i in need.earliest]
             found = [f for f in (rows, *first) if f is not None]
             if found:
