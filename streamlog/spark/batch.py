@@ -79,7 +79,18 @@ def run(
     """
     frames = list(inputs.values())
     spark = usable(frames[0].sparkSession) if frames and spark is None else spark or session()
-    given = Inputs.of(spark, program, inputs)
+    return evaluate(program, Inputs.of(spark, program, inputs), strategy=strategy, limits=limits)
+
+
+def evaluate(
+    program: Compilation,
+    given: Inputs,
+    *,
+    strategy: Strategy | None = None,
+    limits: Limits | None = None,
+) -> Answers:
+    """`run`, for inputs that are known to be the program's."""
+    spark = given.spark
     types = column_types(program, given.types)
     rows = given.checked(types)
     chosen = choose(context(program, types), strategy, given.estimate())

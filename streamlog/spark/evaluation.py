@@ -22,8 +22,16 @@ from streamlog.compiler import Compilation, the
 from streamlog.kernel.frontier import Frontiers
 from streamlog.kernel.step import known_facts
 from streamlog.plan.parts import Stage, Strategy, part, reads, rules_of
-from streamlog.plan.sql import Context, Version, group_query, named, render, rule_query
-from streamlog.plan.steps import Index, RulePlan
+from streamlog.plan.sql import (
+    Context,
+    Version,
+    group_query,
+    is_grouped,
+    named,
+    render,
+    rule_query,
+)
+from streamlog.plan.steps import Fold, Index, RulePlan
 from streamlog.runtime.executor import BEGIN, Limits, Row
 from streamlog.spark import tasks, wire
 from streamlog.spark.columns import ColumnTypes
@@ -102,7 +110,8 @@ class Evaluation:
         kernels: int = 1,
         sliced: bool = True,
     ) -> None:
-        """`types` has every predicate. Unless `sliced`, there is one batch, with everything."""
+        """`types` has every predicate. Unless `sliced`, there is one batch, with everything, and
+        rows of inputs may come several times."""
         closed = the(program.closed)
         self.spark, self.program, self.types = spark, program, types
         self.plan, self.schema = the(program.plan), the(closed.schema)
@@ -118,6 +127,7 @@ class Evaluation:
             table=lambda pred, version: named(self._view(pred, version)),
             sliced=sliced,
         )
+        self._derived = {r.rule.head.pred for r in self.plan.rules} | {TICK}
         self._uses = self._count_uses()
         # The texts of queries are the same in every batch.
         self._text_of_rule = cache(
@@ -140,7 +150,10 @@ class Evaluation:
         """
         batch = Batch()
         for pred in self.types:
-            batch.relations[pred] = Relation(kept.get(pred), arrived.get(pred))
+            new = arrived.get(pred)
+            if new is not None and not self.sliced and self._counts_rows_of(pred):
+                new = new.distinct()
+            batch.relations[pred] = Relation(kept.get(pred), new)
         if TICK in self.types:
             batch.relations[TICK].new = self._ticks(arrived, kept.get(TICK))
         for number, stage in enumerate(self.stages):
@@ -171,7 +184,7 @@ class Evaluation:
                 found.append(self._sql(self._text_of_group(grouping), pred, limit, moment))
         found += self._facts(pred, moment)
         rows = reduce(DataFrame.unionAll, found)
-        if len(found) > 1 or not all(r.once for r in rules):
+        if len(found) > 1 or not all(map(self._gives_sets, rules)):
             rows = rows.distinct()
         relation = batch.relations[pred]
         if relation.old is not None and self.schema.is_temporal(pred):
@@ -236,6 +249,24 @@ class Evaluation:
     def times(self, arrived: Mapping[str, DataFrame]) -> DataFrame:
         found = [rows.select("c0") for s, rows in arrived.items() if self.schema.is_temporal(s)]
         return reduce(DataFrame.unionAll, found) if found else self.frame(TICK, [])
+
+    def _gives_sets(self, rule: RulePlan) -> bool:
+        """Whether a conjunction's query gives no row twice, whatever its inputs do."""
+        if rule.group is not None or is_grouped(rule, self.context):
+            return rule.once
+        repeating = () if self.sliced else reads(rule) - self._derived
+        return rule.once and not repeating
+
+    def _counts_rows_of(self, pred: str) -> bool:
+        """Whether some rule would count a row that comes twice as two."""
+        functions = {g.number: {f for _, f in g.aggregates} for g in self.plan.groupings}
+        for rule in self.plan.rules:
+            if pred in reads(rule):
+                folds = {check.func for check in rule.checks if isinstance(check, Fold)}
+                counting = functions.get(rule.group, set()) if rule.group is not None else set()
+                if (counting | folds) & {"count", "sum", "avg"}:
+                    return True
+        return False
 
     # ------------------------------------------------------------------------ kernels
 

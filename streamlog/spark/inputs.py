@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import reduce
 
-from attrs import field, mutable
-from pyspark.sql import DataFrame, SparkSession
+from attrs import field, frozen, mutable
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.analysis.schema import Kind
@@ -26,6 +26,15 @@ class InputError(Exception):
     """A DataFrame that the program has no use for."""
 
 
+@frozen
+class Count:
+    """What became of an input's rows."""
+
+    rows: int
+    rejected: int
+    late: int = 0
+
+
 @mutable
 class Inputs:
     spark: SparkSession
@@ -34,9 +43,17 @@ class Inputs:
     texts: frozenset[str]  # whose columns are texts, as files have them
     types: Given  # what the data tell of the columns' types
     _checked: dict[str, DataFrame] = field(factory=dict, repr=False)
+    _counted: dict[str, Observation] = field(factory=dict, repr=False)
 
     @staticmethod
-    def of(spark: SparkSession, program: Compilation, given: Mapping[str, DataFrame]) -> Inputs:
+    def of(
+        spark: SparkSession,
+        program: Compilation,
+        given: Mapping[str, DataFrame],
+        texts: Collection[str] = (),
+    ) -> Inputs:
+        """`texts` are those of the given whose columns are texts, as `sources.read` says. Files
+        that the program names are read for inputs that are not given."""
         schema = the(program.schema)
         known = [n for n, p in schema.predicates.items() if p.kind is not Kind.DERIVED]
         for name in given:
@@ -44,26 +61,43 @@ class Inputs:
                 near = did_you_mean(name, known)
                 hint = f"; did you mean `{near}`?" if near else ""
                 raise InputError(f"the program has no stream or table `{name}`{hint}")
-        frames, texts = dict(given), set()
+        frames, as_texts = dict(given), set(texts)
         for source in declared_inputs(program, header=True):
             if source.pred not in frames:
                 frames[source.pred], is_text = read(spark, source.path, source.pred, program)
                 if is_text:
-                    texts.add(source.pred)
+                    as_texts.add(source.pred)
         types: dict[tuple[str, int], Type] = {}
         for name, frame in frames.items():
-            found = data_types(frame, program, name, name in texts)
+            found = data_types(frame, program, name, name in as_texts)
             types |= {(name, position): type_ for position, type_ in found.items()}
         types |= types_of_rows(_facts(program))
-        return Inputs(spark, program, frames, frozenset(texts), types)
+        return Inputs(spark, program, frames, frozenset(as_texts), types)
 
     def validated(self, types: ColumnTypes) -> Mapping[str, DataFrame]:
         """The rows of each input with its columns, and a `reason` where they are bad."""
         for name, frame in self.frames.items():
             if name in types and name not in self._checked:
                 is_text = name in self.texts
-                self._checked[name] = checked(frame, self.program, name, types[name], is_text)
+                found = checked(frame, self.program, name, types[name], is_text)
+                if not frame.isStreaming:
+                    found = self._counting(name, found)
+                self._checked[name] = found
         return self._checked
+
+    def _counting(self, name: str, rows: DataFrame) -> DataFrame:
+        """Counted by whichever job reads them first."""
+        self._counted[name] = Observation()
+        return rows.observe(
+            self._counted[name],
+            F.count(F.lit(1)).alias("rows"),
+            F.count_if(F.col("reason").isNotNull()).alias("rejected"),
+        )
+
+    def counts(self) -> Mapping[str, Count]:
+        """Of the inputs that a job has read by now."""
+        found = {name: _observed(seen) for name, seen in self._counted.items()}
+        return {name: Count(**values) for name, values in found.items() if values}
 
     def checked(self, types: ColumnTypes) -> dict[str, DataFrame]:
         """The good rows of each input, and the program's own facts."""
@@ -129,3 +163,9 @@ def _facts(program: Compilation) -> dict[str, list[Row]]:
         for name, p in schema.predicates.items()
         if p.kind is not Kind.DERIVED and name in schema.facts_of
     }
+
+
+def _observed(observation: Observation) -> dict[str, int]:
+    """What was counted, without waiting for it."""
+    found = observation._jo.getOrEmpty()  # type: ignore[attr-defined]
+    return {str(key): int(found.apply(key)) for key in ("rows", "rejected") if found.contains(key)}

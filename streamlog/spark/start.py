@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from streamlog.compiler import Compilation, the
 from streamlog.plan.parts import Strategy
 from streamlog.runtime.executor import Limits
+from streamlog.runtime.values import moment
 from streamlog.spark import arrival
 from streamlog.spark.columns import column_types
 from streamlog.spark.failures import in_our_words
@@ -29,6 +30,13 @@ class Running:
     @property
     def figures(self) -> list[Figures]:
         return self.run.figures
+
+    @property
+    def moment(self) -> str:
+        """How far the slowest stream has come, in words."""
+        clocks = [c for c in self.run.progress.clocks.values() if not c.ended]
+        slowest = min(clocks, key=lambda c: c.progress, default=None)
+        return "the end" if slowest is None else moment(slowest.progress, slowest.type)
 
     @property
     def is_active(self) -> bool:
@@ -83,13 +91,30 @@ def start(
     frames = [frame for frame in inputs.values() if frame.isStreaming]
     if not frames:
         raise InputError("none of the DataFrames is a streaming one; `run` is for complete data")
+    given = Inputs.of(usable(frames[0].sparkSession), program, inputs)
+    return started(
+        program, given, sinks, checkpoint, trigger=trigger, strategy=strategy, limits=limits
+    )
+
+
+def started(
+    program: Compilation,
+    given: Inputs,
+    sinks: Mapping[str, Sink],
+    checkpoint: str,
+    *,
+    trigger: Mapping[str, Any] | None = None,
+    strategy: Strategy | None = None,
+    limits: Limits | None = None,
+) -> Running:
+    """`start`, for inputs that are known to be the program's."""
     for name in sinks:
         if name not in (*the(program.contract).outputs, REJECTS, LATE):
             raise InputError(f"the program has no output `{name}`")
-    spark = usable(frames[0].sparkSession)
-    given = Inputs.of(spark, program, inputs)
     types = column_types(program, given.types)
-    run = Run(spark, program, given, types, sinks, checkpoint, strategy=strategy, limits=limits)
+    run = Run(
+        given.spark, program, given, types, sinks, checkpoint, strategy=strategy, limits=limits
+    )
     if run.has_ended:
         raise InputError(f"the run in '{checkpoint}' has ended; start a new one in a new folder")
     streams = {n: f for n, f in given.validated(types).items() if n in run.schema.streams}

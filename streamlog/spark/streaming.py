@@ -40,7 +40,17 @@ ROWS, FIRST, BUFFER, STATE = "rows ", "first ", "buffer ", "state "
 REJECTS, LATE = "rejects", "late"
 
 # A folder, or what is to be done with the new answers of a batch, given its number.
-Sink: TypeAlias = str | Callable[[DataFrame, int], None]
+Take = Callable[[DataFrame, int], None]
+
+
+@frozen
+class Relations:
+    """A sink that takes relations as they are stored: c0, c1, …"""
+
+    take: Take
+
+
+Sink: TypeAlias = str | Take | Relations
 
 
 @frozen
@@ -348,7 +358,9 @@ class Run:
             else:
                 columns, types = names[name], self.types[name]
             relation = wire.unpacked(found, None, types)
-            if callable(sink):
+            if isinstance(sink, Relations):
+                sink.take(relation, batch)
+            elif callable(sink):
                 sink(shown(relation, columns, types), batch)
             else:
                 write(relation, columns, types, sink, batch_id=batch)

@@ -80,7 +80,7 @@ def _stepped(job: Job, tables: Mapping[str, Sequence[Row]]) -> dict[str, list[Ro
         if name.startswith(STATE)
     }
     arrived = {
-        name: sorted(rows, key=_time) if schema.is_temporal(name) else rows
+        name: sorted(dict.fromkeys(rows), key=_time) if schema.is_temporal(name) else rows
         for name, rows in tables.items()
         if not name.startswith(STATE)
     }

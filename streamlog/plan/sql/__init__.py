@@ -10,7 +10,7 @@ from streamlog.plan.sql.context import (
     named,
     render,
 )
-from streamlog.plan.sql.query import group_query, predicate_query, rule_query
+from streamlog.plan.sql.query import group_query, is_grouped, predicate_query, rule_query
 
 __all__ = [
     "DIALECTS",
@@ -19,6 +19,7 @@ __all__ = [
     "Unsupported",
     "Version",
     "group_query",
+    "is_grouped",
     "named",
     "predicate_query",
     "render",

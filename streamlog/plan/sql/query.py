@@ -50,6 +50,11 @@ def rule_query(rule: RulePlan, context: Context, delta: int | None = None) -> ex
     return rows.select([v.sql.as_(f"c{i}") for i, v in enumerate(values)])
 
 
+def is_grouped(rule: RulePlan, context: Context) -> bool:
+    """Whether a conjunction's query has one row a group, even over rows that come twice."""
+    return first_of_each(rule, context) is not None
+
+
 def group_query(grouping: Grouping, context: Context) -> exp.Query:
     """The rows of a grouping: the solutions of all its conjunctions, aggregated together."""
     if grouping.improving:
