@@ -46,7 +46,7 @@ _INTEGER = r"[+-]?[0-9]{1,25}"
 _FLOAT = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,6})?"
 _DURATION = r"(-?)([0-9]{1,19})(?:\.([0-9]{1,19}))? ?([a-z]+)"
 # What Python strips.
-_SPACES = "".join(chr(c) for c in range(0x3001) if chr(c).isspace())
+SPACES = "".join(chr(c) for c in range(0x3001) if chr(c).isspace())
 _INFINITY = "double('Infinity')"
 
 
@@ -85,7 +85,8 @@ def _is(field: str, pattern: str) -> str:
 
 def _clean(field: str, body: str) -> str:
     """The body, where `t` is the field without white space around it."""
-    return let("t", f"TRIM(BOTH {text(_SPACES)} FROM {field})", body)
+    # TRIM looks at bytes: of what is no UTF-8 it would take away parts of characters.
+    return let("t", f"TRIM(BOTH {text(SPACES)} FROM MAKE_VALID_UTF8({field}))", body)
 
 
 def shown(field: str) -> str:
