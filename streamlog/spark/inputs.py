@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import reduce
+from typing import Any
 
 from attrs import field, frozen, mutable
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -149,7 +150,7 @@ _BYTES_A_ROW = 32
 
 def _bytes(frame: DataFrame) -> int:
     plan = frame._jdf.queryExecution().optimizedPlan()
-    return int(plan.stats().sizeInBytes().toString())
+    return int(str(plan.stats().sizeInBytes()))
 
 
 def _facts(program: Compilation) -> dict[str, list[Row]]:
@@ -167,5 +168,6 @@ def _facts(program: Compilation) -> dict[str, list[Row]]:
 
 def _observed(observation: Observation) -> dict[str, int]:
     """What was counted, without waiting for it."""
-    found = observation._jo.getOrEmpty()  # type: ignore[attr-defined]
+    handle: Any = observation._jo
+    found = handle.getOrEmpty()
     return {str(key): int(found.apply(key)) for key in ("rows", "rejected") if found.contains(key)}
