@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import reduce
 from typing import Any
 
@@ -164,6 +164,13 @@ def _facts(program: Compilation) -> dict[str, list[Row]]:
         for name, p in schema.predicates.items()
         if p.kind is not Kind.DERIVED and name in schema.facts_of
     }
+
+
+def counted(rows: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
+    """The rows, and how many the job that computes them has found."""
+    counting = Observation()
+    observed = rows.observe(counting, F.count(F.lit(1)).alias("rows"))
+    return observed, lambda: _observed(counting).get("rows", 0)
 
 
 def _observed(observation: Observation) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from itertools import count
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -77,6 +78,9 @@ def usable(spark: SparkSession) -> SparkSession:
     return spark
 
 
+_groups = count(1)
+
+
 class Jobs:
     """Counts the jobs that run inside a `with` block, by a job group of its own."""
 
@@ -86,7 +90,7 @@ class Jobs:
 
     def __enter__(self) -> Jobs:
         self._context = self.spark.sparkContext
-        self._group = f"streamlog {id(self)}"
+        self._group = f"streamlog {next(_groups)}"
         self._context.setJobGroup(self._group, self.what)
         return self
 
