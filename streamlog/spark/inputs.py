@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from functools import reduce
 from typing import Any
@@ -146,6 +147,7 @@ class Inputs:
 
 
 _BYTES_A_ROW = 32
+_PATIENCE = 2.0  # seconds
 
 
 def _bytes(frame: DataFrame) -> int:
@@ -174,7 +176,11 @@ def counted(rows: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
 
 
 def _observed(observation: Observation) -> dict[str, int]:
-    """What was counted, without waiting for it."""
+    """What was counted, if a job has run over the rows: figures come a moment after its end."""
     handle: Any = observation._jo
-    found = handle.getOrEmpty()
-    return {str(key): int(found.apply(key)) for key in ("rows", "rejected") if found.contains(key)}
+    patience = time.monotonic() + _PATIENCE
+    while not handle.future().isCompleted():
+        if time.monotonic() > patience:
+            return {}
+        time.sleep(0.01)
+    return {key: int(value) for key, value in observation.get.items()}
