@@ -19,7 +19,8 @@ from pyspark.sql import DataFrame
 
 from streamlog.runtime.sinks import csv_lines
 from streamlog.runtime.sources import CSV, JSON_LINES, PARQUET, SourceError, format_of
-from streamlog.spark.values import duration, in_calendar, iso, let, text
+from streamlog.spark.values import in_calendar, let, text
+from streamlog.spark.written import duration, iso
 from streamlog.syntax.ast import Type
 
 Names = Sequence[str]
