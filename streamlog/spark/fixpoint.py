@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from typing import Any
 
 from attrs import field, frozen, mutable
 from pyspark.sql import DataFrame, Observation
@@ -74,7 +75,7 @@ class Total:
         if len(self.pieces) > _PIECES:
             added = self.added
             assert added is not None
-            merged = Delta(added.localCheckpoint(eager=True), self.count)
+            merged = Delta(_afresh(added.localCheckpoint(eager=True)), self.count)
             for piece in self.pieces:
                 piece.rows.unpersist()
             self.pieces = [merged]
@@ -83,7 +84,18 @@ class Total:
 def _stored(rows: DataFrame) -> Delta:
     counting = Observation()
     kept = rows.observe(counting, F.count(F.lit(1)).alias("rows")).localCheckpoint(eager=True)
-    return Delta(kept, int(counting.get["rows"]))
+    return Delta(_afresh(kept), int(counting.get["rows"]))
+
+
+def _afresh(rows: DataFrame) -> DataFrame:
+    """The same stored rows without what the optimizer remembers of the query that made them:
+    its constraints name columns that unions of such relations look up in vain."""
+    spark: Any = rows.sparkSession
+    stored: Any = rows._jdf
+    plain = spark._jsparkSession.internalCreateDataFrame(
+        stored.queryExecution().toRdd(), stored.schema(), False
+    )
+    return DataFrame(plain, spark)
 
 
 Register = Callable[[str, Version, DataFrame | None], None]
