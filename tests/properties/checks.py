@@ -310,7 +310,9 @@ def kept(checked: Checked) -> Iterator[str]:
     """An answer that is not complete yet may need a fact as old as this."""
     if not checked.is_exact:
         return
-    promised, safety = the(checked.stream.contract), the(checked.stream.safety)
+    # As written: executors keep the cores of open predicates in place of what they are made of.
+    as_written = compile_source(checked.stream.source, until="contract")
+    promised, safety = the(as_written.contract), the(checked.stream.safety)
     lags = {
         name: max((max(times) for times in reach.values()), default=0)
         for name, reach in checked.reach.items()
@@ -331,7 +333,7 @@ def kept(checked: Checked) -> Iterator[str]:
         span = max((0, *(int(n) for n in spans)))
         expected = Keeps.SPAN if span > 0 else Keeps.NOTHING
         if len(spans) < len(needs):
-            if not entry.kept.is_unbounded:
+            if not entry.kept.is_for_ever:
                 yield f"{name} keeps {entry.kept}, but is needed for ever"
             elif entry.kept.what is Keeps.PER_KEY and entry.kept.span < span:
                 yield f"{name} keeps {entry.kept}, but its timestamps are needed for {span}"
