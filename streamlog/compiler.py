@@ -251,6 +251,7 @@ def _plan(so_far: Compilation) -> Compilation:
         the(closed.graph),
         the(closed.strata),
         the(closed.contract),
+        closed.cases,
     )
     return evolve(so_far, plan=made)
 
