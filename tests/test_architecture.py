@@ -25,7 +25,8 @@ LAYERS = (
     ("plan",),
     ("compiler",),
     ("runtime",),
-    ("kernel", "duck", "spark"),
+    ("kernel",),
+    ("duck", "spark"),
     ("app",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
@@ -35,10 +36,13 @@ ROOT_RANK = RANK["app"]
 ONLY_IN = {
     "click": "app",
     "prompt_toolkit": "app",
+    "pygments": "app",
     "rich": "app",
     "pyparsing": "syntax",
     "duckdb": "duck",
     "pyspark": "spark",
+    "graphframes": "spark",
+    "sqlglot": "plan",
 }
 MOST_LINES = 450
 

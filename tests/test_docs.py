@@ -48,7 +48,12 @@ from streamlog.syntax.scan import KEYWORDS, RESERVED
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
-PAGES = [ROOT / "README.md", *DOCS, *sorted((ROOT / "demos").glob("*/README.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *DOCS,
+    *sorted((ROOT / "docs").glob("*/README.md")),
+    *sorted((ROOT / "demos").glob("*/README.md")),
+]
 LANGUAGE = ROOT / "docs" / "language.md"
 DIAGNOSTICS = ROOT / "docs" / "diagnostics.md"
 UPDATE = bool(os.environ.get("UPDATE_GOLDENS"))

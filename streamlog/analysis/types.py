@@ -73,8 +73,12 @@ def settled(types: Types) -> Type | None:
     return Type.INT if types == {Type.INT, Type.FLOAT} else None
 
 
-def infer(schema: Schema) -> tuple[TypeTable, tuple[Diagnostic, ...]]:
-    inference = _Inference(schema)
+Given = Mapping[tuple[str, int], Type]
+
+
+def infer(schema: Schema, given: Given | None = None) -> tuple[TypeTable, tuple[Diagnostic, ...]]:
+    """`given` are columns whose types the data at hand tell."""
+    inference = _Inference(schema, given or {})
     inference.run()
     columns = {key: cell.root().types for key, cell in inference.columns.items()}
     variables = {key: cell.root().types for key, cell in inference.variables.items()}
@@ -115,8 +119,9 @@ class _Constraint:
 
 
 class _Inference:
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, given: Given) -> None:
         self.schema = schema
+        self.given = given
         self.columns: dict[tuple[str, int], _Cell] = {}
         self.variables: dict[tuple[Span, str], _Cell] = {}
         self.constraints: list[_Constraint] = []
@@ -126,6 +131,9 @@ class _Inference:
     # ---------------------------------------------------------------- gathering
 
     def run(self) -> None:
+        for (name, position), type_ in self.given.items():
+            why = f", as in the data of `{name}`"
+            self.columns[name, position] = _Cell(frozenset({type_}), self.schema[name].span, why)
         for name, predicate in self.schema.predicates.items():
             for position, column in enumerate(predicate.columns):
                 if column.type is not None:

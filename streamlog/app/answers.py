@@ -36,6 +36,14 @@ def columns_of(engine: Engine, pred: str) -> Columns:
 
 def asked(queries: Sequence[Query]) -> Mapping[str, Callable[[Row], bool]]:
     """What a program's queries want of each predicate they name: `?first(T, red).` wants red."""
+    return {
+        pred: lambda row, wanted=wanted: any(_fits(goal, row) for goal in wanted)  # type: ignore[misc]
+        for pred, wanted in goals_of(queries).items()
+    }
+
+
+def goals_of(queries: Sequence[Query]) -> Mapping[str, list[Atom]]:
+    """The goals that queries have of each predicate they name."""
     goals: dict[str, list[Atom]] = {}
     for query in queries:
         for goal in query.body:
@@ -43,10 +51,7 @@ def asked(queries: Sequence[Query]) -> Mapping[str, Callable[[Row], bool]]:
                 # A goal beside others is only a part of what is asked: all its rows are.
                 free = Atom(goal.pred, (), span=goal.span)
                 goals.setdefault(goal.pred, []).append(goal if len(query.body) == 1 else free)
-    return {
-        pred: lambda row, wanted=wanted: any(_fits(goal, row) for goal in wanted)  # type: ignore[misc]
-        for pred, wanted in goals.items()
-    }
+    return goals
 
 
 def _fits(goal: Atom, row: Row) -> bool:
@@ -62,8 +67,10 @@ def _fits(goal: Atom, row: Row) -> bool:
 class Answers:
     """Prints answers: JSON and CSV as they come, tables at the end, when widths are known."""
 
-    def __init__(self, engine: Engine, form: str, preds: Sequence[str]) -> None:
-        self.engine, self.form, self.preds = engine, form, preds
+    def __init__(
+        self, columns_of: Callable[[str], Columns], form: str, preds: Sequence[str]
+    ) -> None:
+        self.columns_of, self.form, self.preds = columns_of, form, preds
         self.kept: dict[str, list[Row]] = {p: [] for p in preds}
         self.begun = False
 
@@ -73,7 +80,7 @@ class Answers:
             return
         if not rows:
             return
-        names, types = columns_of(self.engine, pred)
+        names, types = self.columns_of(pred)
         if self.form == "json":
             for row in rows:
                 answer = {"predicate": pred, **json_object(row, names, types)}
@@ -88,7 +95,7 @@ class Answers:
 
     def finish(self) -> None:
         if self.form == "csv" and len(self.preds) == 1 and not self.begun:
-            names, _ = columns_of(self.engine, self.preds[0])
+            names, _ = self.columns_of(self.preds[0])
             click.echo(csv_lines([names], [None] * len(names)), nl=False)
         for number, (pred, rows) in enumerate(self.kept.items() if self.form == "table" else ()):
             click.echo("\n" * bool(number) + self._table(pred, rows), nl=False)
@@ -99,7 +106,7 @@ class Answers:
 
         if not rows:
             return f"{pred}: no answers\n"
-        names, types = columns_of(self.engine, pred)
+        names, types = self.columns_of(pred)
         cells = [
             [visible(_shown(v, t)) for v, t in zip(row, types, strict=True)]
             for row in in_order(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich import box
 from rich.table import Table
@@ -16,15 +16,9 @@ _DEAREST = 5
 def closing_tables(engine: Engine, seconds: float) -> Iterator[Table | str]:
     """Rows by input, answers by output, the dearest rules, and one line about state and time."""
     report = engine.report
-    inputs = _table("input", "rows", "late", "rejected", "duplicates")
-    for name, count in sorted(report.streams.items()):
-        figures = (count.rows, count.late, count.rejected, count.duplicates)
-        inputs.add_row(name, *(f"{n:,}" for n in figures))
-    yield inputs
-    outputs = _table("output", "answers")
-    for name, answers in sorted(report.answers.items()):
-        outputs.add_row(name, f"{answers:,}")
-    yield outputs
+    columns = ("rows", "late", "rejected", "duplicates")
+    rows_in = {n: (c.rows, c.late, c.rejected, c.duplicates) for n, c in report.streams.items()}
+    yield from figures_tables(columns, rows_in, report.answers)
     if isinstance(engine.executor, Measured) and seconds >= 1:
         times = _table("time went into", "seconds")
         spent = sorted(engine.executor.seconds.items(), key=lambda s: -s[1])
@@ -34,6 +28,20 @@ def closing_tables(engine: Engine, seconds: float) -> Iterator[Table | str]:
     rows = sum(c.rows for c in report.streams.values())
     time = f"; {seconds:.1f} s ({rows / seconds:,.0f} rows a second)" if seconds >= 1 else ""
     yield f"state: {report.state_high:,} rows at most{time}"
+
+
+def figures_tables(
+    columns: Sequence[str], rows: Mapping[str, Sequence[int]], answers: Mapping[str, int]
+) -> Iterator[Table]:
+    """What became of the rows of each input, and how many answers each output has."""
+    inputs = _table("input", *columns)
+    for name, figures in sorted(rows.items()):
+        inputs.add_row(name, *(f"{n:,}" for n in figures))
+    yield inputs
+    outputs = _table("output", "answers")
+    for name, count in sorted(answers.items()):
+        outputs.add_row(name, f"{count:,}")
+    yield outputs
 
 
 def _table(*columns: str) -> Table:

@@ -104,6 +104,21 @@ def render_page(code: Code, width: int = PLAIN_WIDTH) -> Text:
         blocks.append(Text("\n".join(wrap(text, width))))
     for heading, program in (("Gives this code:", code.bad), ("Does not:", code.good)):
         if program.strip():
-            lines = (f"    {line}".rstrip() for line in program.strip().split("\n"))
-            blocks.append(Text.assemble((heading, "bold"), "\n\n", "\n".join(lines)))
+            lines = render_program(program.strip()).split("\n", allow_blank=True)
+            indented = Text("\n").join(Text("    ") + line if line else line for line in lines)
+            blocks.append(Text.assemble((heading, "bold"), "\n\n", indented))
     return Text("\n\n").join(blocks)
+
+
+def render_program(program: str) -> Text:
+    """A program in the colours of the line editor."""
+    from streamlog.app.lexer import COLOURS, SlogLexer
+
+    text = Text()
+    for _, type_, value in SlogLexer().get_tokens_unprocessed(program):
+        styles = " ".join(COLOURS.get(parent, "") for parent in type_.split())
+        # rich has other words for the same.
+        for theirs, ours in (("ansibright", "bright_"), ("ansi", ""), ("nobold", "not bold")):
+            styles = styles.replace(theirs, ours)
+        text.append(value, styles.strip())
+    return text

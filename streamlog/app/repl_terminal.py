@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,44 +11,25 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
-from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.formatted_text.utils import split_lines
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.lexers import Lexer
-from prompt_toolkit.styles import Style
+from prompt_toolkit.lexers import PygmentsLexer
+from prompt_toolkit.styles import Style, merge_styles, style_from_pygments_dict
+from pygments.token import Keyword, Text, Whitespace
 
 from streamlog import __version__
+from streamlog.app.lexer import COLOURS, SlogLexer, Typed
 from streamlog.app.repl import MORE, PROMPT, inputs
 from streamlog.app.repl_session import is_complete
 from streamlog.app.repl_shell import Shell, is_command
-from streamlog.diagnostics import Source
-from streamlog.syntax.scan import ARROW, NOT, NUMBER, QUERY, STRANGE, TEXT, TIME, VARIABLE, scan
 
-_STYLE = Style.from_dict(
-    {
-        "prompt": "ansigreen bold",
-        "command": "ansimagenta",
-        "comment": "ansibrightblack italic",
-        "variable": "ansicyan",
-        "number": "ansiyellow",
-        "text": "ansiyellow",
-        "keyword": "ansiblue bold",
-        "strange": "ansired",
-    }
+_STYLE = merge_styles(
+    [
+        style_from_pygments_dict({**COLOURS, Keyword.Pseudo: "ansimagenta nobold"}),
+        Style.from_dict({"prompt": "ansigreen bold"}),
+    ]
 )
 _PLAIN = Style.from_dict({})
-_KINDS = {
-    VARIABLE: "class:variable",
-    NUMBER: "class:number",
-    TIME: "class:number",
-    TEXT: "class:text",
-    NOT: "class:keyword",
-    ARROW: "class:keyword",
-    QUERY: "class:keyword",
-    STRANGE: "class:strange",
-}
-_DECLARING = "dout"  # the kinds of the words that can begin a statement
 
 
 def converse(shell: Shell) -> None:
@@ -56,8 +37,9 @@ def converse(shell: Shell) -> None:
     shell.out.print(f"streamlog {__version__}   .help lists the commands, Ctrl-D leaves")
     session: PromptSession[str] = PromptSession(
         history=history(),
-        lexer=_Colours(),
+        lexer=PygmentsLexer(InputLexer),
         style=_PLAIN if os.environ.get("NO_COLOR") else _STYLE,
+        include_default_pygments_style=False,
         completer=Words(shell),
         complete_while_typing=False,
         multiline=True,
@@ -149,29 +131,15 @@ def _last_word(before: str) -> str:
 # ----------------------------------------------------------------------------------- colours
 
 
-class _Colours(Lexer):
-    def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
-        lines = list(split_lines(coloured(document.text)))
-        return lambda number: lines[number] if number < len(lines) else []
+class InputLexer(SlogLexer):
+    """A program, or a command."""
 
-
-def coloured(text: str) -> StyleAndTextTuples:
-    """The text with a style for each token that the scanner finds."""
-    if is_command(text):
-        name = text.split(" ")[0]
-        return [("class:command", name), ("", text[len(name) :])]
-    scanned = scan(Source("", text))
-    starts = {start for start, _ in scanned.statements}
-    marks = [(c.span.start, c.span.end, "class:comment") for c in scanned.comments]
-    for number, kind in enumerate(scanned.kinds):
-        style = _KINDS.get(kind, "")
-        if kind in _DECLARING and number in starts:
-            style = "class:keyword"
-        marks.append((scanned.starts[number], scanned.ends[number], style))
-    fragments: StyleAndTextTuples = []
-    at = 0
-    for start, end, style in sorted(marks):
-        fragments += [("", text[at:start]), (style, text[start:end])]
-        at = end
-    fragments.append(("", text[at:]))
-    return fragments
+    def get_tokens_unprocessed(self, text: str) -> Iterator[Typed]:
+        if not is_command(text):
+            yield from super().get_tokens_unprocessed(text)
+            return
+        start = len(text) - len(text.lstrip())
+        end = start + len(text.split()[0])
+        yield 0, Whitespace, text[:start]
+        yield start, Keyword.Pseudo, text[start:end]
+        yield end, Text, text[end:]

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,15 +21,23 @@ if TYPE_CHECKING:
     from streamlog.runtime.sinks import Sink
     from streamlog.runtime.sources import Input
 
-ENGINES = ("local",)
+ENGINES = ("spark", "local")
+STRATEGIES = ("kernel", "fixpoint", "graph")
 EVERY = 10_000
+_SPARK_ONLY = ("follow", "master", "conf", "packages", "strategy")
 TOLD = 5  # rejected or late rows that are shown; the rest is counted
 
 
 @click.command("run")
 @click.argument("program", metavar="FILE", type=TARGET)
 @click.option(
-    "--engine", type=click.Choice(ENGINES), default="local", show_default=True, help="What runs it."
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="spark",
+    show_default=True,
+    envvar="STREAMLOG_ENGINE",
+    show_envvar=True,
+    help="What runs it: Spark, or this process alone, without Java.",
 )
 @click.option("--batch", is_flag=True, help="Accept what only a query over stored data can answer.")
 @click.option(
@@ -67,23 +76,37 @@ TOLD = 5  # rejected or late rows that are shown; the rest is counted
     type=click.IntRange(min=1),
     default=EVERY,
     show_default=True,
-    help="Evaluate whenever so many rows have been read.",
+    help="Local: evaluate whenever so many rows have been read.",
 )
 @click.option("--rejects", metavar="PATH", type=click.Path(path_type=Path), help="Keep bad rows.")
 @click.option("--late", metavar="PATH", type=click.Path(path_type=Path), help="Keep late rows.")
+@click.option(
+    "--follow", is_flag=True, help="Spark: inputs are folders being filled; run until interrupted."
+)
+@click.option("--master", metavar="URL", help="Spark: where it runs.  [default: local[*]]")
+@click.option("--conf", metavar="KEY=VALUE", multiple=True, help="Spark: a setting.")
+@click.option("--packages", metavar="COORDINATES", multiple=True, help="Spark: from Maven.")
+@click.option(
+    "--strategy",
+    type=click.Choice(STRATEGIES),
+    help="Spark: how recursive rules are evaluated, instead of by the cost rule.",
+)
 @click.pass_context
 def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **options: Any) -> None:
     """Run a program over files.
 
-    The rows of all files are taken in the order of their times, as if they had arrived together;
-    each file keeps its own order, so within one a row can be late. Answers go to standard output,
-    figures to standard error. With --checkpoint, output files hold every answer exactly once,
-    however often the run is interrupted; standard output may repeat some after an interruption.
+    On Spark files are read whole, so no row of them is late. With --follow the files of folders
+    are taken as they come. With --engine local the rows of all files are taken in the order of
+    their times, as if they had arrived together; each file keeps its own order, so within one a
+    row can be late. Answers go to standard output, figures to standard error. With --checkpoint,
+    output files hold every answer exactly once, however often the run is interrupted; standard
+    output may repeat some after an interruption.
 
     \b
     streamlog run airport.slog
     streamlog run airport.slog --input report=today.jsonl --format csv
-    streamlog run airport.slog --output pc_alarm=out.parquet --checkpoint state
+    streamlog run airport.slog --engine local --output pc_alarm=out.parquet --checkpoint state
+    streamlog run airport.slog --follow --input report=in/ --output pc_alarm=out/ --checkpoint s
     streamlog run --batch history.slog --format csv > answers.csv
     """
     from streamlog.compiler import Mode
@@ -98,6 +121,13 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
 
         report(compilation.diagnostics, "pretty", 1)
         ctx.exit(1)
+    spark = {name: options.pop(name) for name in _SPARK_ONLY}
+    if engine == "spark":
+        from streamlog.app.run_spark import run_on_spark
+
+        ctx.exit(run_on_spark(compilation, **options, **spark))
+    if given := [name for name, value in spark.items() if value]:
+        raise click.UsageError(f"--{given[0]} is for --engine spark")
     try:
         fine = _Run(compilation, **options).go()
     except (SourceError, CheckpointError) as error:
@@ -108,7 +138,7 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
     ctx.exit(0 if fine else 1)
 
 
-def _pairs(given: Sequence[str], option: str, known: Sequence[str]) -> list[tuple[str, Path]]:
+def pairs(given: Sequence[str], option: str, known: Sequence[str]) -> list[tuple[str, Path]]:
     found = []
     for text in given:
         name, equals, path = text.partition("=")
@@ -140,15 +170,15 @@ class _Run:
         late: Path | None,
     ) -> None:
         from streamlog.analysis.schema import Kind
-        from streamlog.app.answers import Answers, asked
+        from streamlog.app.answers import Answers, asked, columns_of
         from streamlog.compiler import the
 
         self.program, self.schema = program, the(program.schema)
         self.checkpoint, self.strict, self.every = checkpoint, strict, every
         answers = the(program.contract).outputs
         sources = [n for n, p in self.schema.predicates.items() if p.kind is not Kind.DERIVED]
-        self.inputs = self._inputs(_pairs(inputs, "--input", sources), not no_header)
-        self.paths = dict(_pairs(outputs, "--output", answers))
+        self.inputs = self._inputs(pairs(inputs, "--input", sources), not no_header)
+        self.paths = dict(pairs(outputs, "--output", answers))
         if rejects:
             self.paths["rejects"] = rejects
         if late:
@@ -160,7 +190,7 @@ class _Run:
                 f"--checkpoint needs --output {printed[0]}=PATH, or --format csv or json"
             )
         self.engine = self._engine(not no_header)
-        self.answers = Answers(self.engine, form, printed)
+        self.answers = Answers(partial(columns_of, self.engine), form, printed)
         self.wanted = {} if self.schema.outputs else asked(self.schema.queries)
         self.streams = [i for i in self.inputs if i.pred in self.schema.streams]
         self.consumed = [0] * len(self.streams)

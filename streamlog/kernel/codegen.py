@@ -80,7 +80,8 @@ class _Generator:
             starts = [(r, p) for r, p in starts if r.rule.head.pred in inside]
             settled = [i for i in indexes if i.settled]
             self._function(f"after_{identifier(pred)}", settled, later)
-        self._function(f"on_{identifier(pred)}", [i for i in indexes if not i.settled], starts)
+            indexes = [i for i in indexes if not i.settled]
+        self._function(f"on_{identifier(pred)}", indexes, starts)
 
     def _function(
         self, title: str, indexes: list[Index], starts: list[tuple[RulePlan, Pipeline]]

@@ -63,15 +63,11 @@ class Kernel:
             if p.start and p.start.pred in self._streams and passes_through(r, p)
         }
         self._timers = {p for c in self.plan.components if c.is_timer for p in c.preds}
+        self._rule = {r.number: r for r in self.plan.rules}
         self._rules_of: dict[str, list[RulePlan]] = {}
         for rule in self.plan.rules:
             self._rules_of.setdefault(rule.rule.head.pred, []).append(rule)
-        # A predicate may have facts in the program beside its rules.
-        self._known = {
-            pred: list(dict.fromkeys(_row(f, closed.types) for f in facts))
-            for pred, facts in closed.schema.facts_of.items()
-            if pred in self._rules_of
-        }
+        self._known = known_facts(self.plan, closed)
         self._groupings = {g.number: g for g in self.plan.groupings}
         self._functions = {g.number: _settled(g, closed) for g in self.plan.groupings}
         self._generated: Generated = generate(self.plan, closed.types)
@@ -95,14 +91,20 @@ class Kernel:
     # -------------------------------------------------------------------- step
 
     def step(
-        self, arrived: Mapping[str, Sequence[Row]], progress: Mapping[str, int]
+        self,
+        arrived: Mapping[str, Sequence[Row]],
+        progress: Mapping[str, int],
+        spoken_of: int = BEGIN,
     ) -> Mapping[str, list[Row]]:
+        """As an executor does. A kernel of a part of a program (`plan.parts`) is also given the
+        new rows of what the part reads, and in `spoken_of` the latest time that the rows of all
+        streams have spoken of."""
         self._deadline = time.monotonic() + self.limits.seconds
         self._derived = 0
         self._frontiers.move(progress)
-        spoken_of = [int(rows[-1][0]) for rows in arrived.values() if rows]
-        spoken_of += (at for at in progress.values() if at < END)
-        self._last = max([self._last, *spoken_of])
+        times = [int(rows[-1][0]) for s in self._streams if (rows := arrived.get(s))]
+        times += (at for at in progress.values() if at < END)
+        self._last = max([self._last, spoken_of, *times])
         answers: dict[str, list[Row]] = {}
         try:
             starting = not self._started
@@ -137,7 +139,8 @@ class Kernel:
     ) -> Sequence[Row]:
         if pred == TICK:
             seen: set[Row] = self._globals[f"seen_{identifier(TICK)}"]
-            times = {(r[0],) for s in self._streams for r in arrived.get(s, ())} - seen
+            times: set[Row] = {(r[0],) for s in self._streams for r in arrived.get(s, ())}
+            times = (times | set(arrived.get(TICK, ()))) - seen
             seen |= times
             return sorted(times)
         if pred in self._temporal:
@@ -313,8 +316,8 @@ class Kernel:
         """Decide the candidates of one instant and stratum."""
         groups: dict[int, None] = {}
         for number, rows in candidates.items():
-            self._check(self.plan.rules[number], rows)
-            group = self.plan.rules[number].group
+            self._check(self._rule[number], rows)
+            group = self._rule[number].group
             if group is not None:
                 groups[group] = None
         for number in groups:
@@ -430,6 +433,17 @@ def _settled(grouping: Grouping, closed: Compilation) -> tuple[str, ...]:
         else func
         for position, func in grouping.aggregates
     )
+
+
+def known_facts(plan: Plan, closed: Compilation) -> Mapping[str, list[Row]]:
+    """The facts that a program has of predicates with rules."""
+    assert closed.schema and closed.types
+    types, defined = closed.types, {r.rule.head.pred for r in plan.rules}
+    return {
+        pred: list(dict.fromkeys(_row(f, types) for f in facts))
+        for pred, facts in closed.schema.facts_of.items()
+        if pred in defined
+    }
 
 
 def _row(fact: Fact, types: TypeTable) -> Row:

@@ -286,13 +286,14 @@ def reads(step: Step) -> Iterator[Var]:
             yield from variables(step.test)
 
 
-def _joins(steps: Iterable[Step]) -> Iterator[Join]:
+def joins(steps: Iterable[Step]) -> Iterator[Join]:
+    """The joins among steps, those inside tests too."""
     for step in steps:
         match step:
             case Join():
                 yield step
             case Exists(inner):
-                yield from _joins(inner)
+                yield from joins(inner)
             case Fold(_, _, join):
                 yield join
             case _:
@@ -310,7 +311,7 @@ def _readers(
     result: dict[Index, list[Reader]] = {}
     for plan in rules:
         steps = [s for p in plan.pipelines for s in p.steps] + list(plan.checks)
-        for join in _joins(steps):
+        for join in joins(steps):
             head, goal = plan.rule.head.pred, id(join.atom)
             reader = Reader(head, back_of.get(goal))
             if reader.back is None:

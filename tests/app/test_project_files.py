@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from streamlog.app.cli import COMMANDS
 from streamlog.compiler import PASSES
 
 
@@ -22,13 +24,30 @@ def test_the_readme_has_two_commands_of_one_line(repository: Path) -> None:
     assert all(command.count("\n") == 1 for command in found)
 
 
-def test_the_contract_in_the_readme_is_that_of_its_program(run, repository: Path) -> None:
+def test_the_readme_shows_what_its_program_prints(run, write, repository: Path) -> None:
+    """On standard output; figures and messages would make the page long."""
     readme = (repository / "README.md").read_text(encoding="utf-8")
-    program = re.search(r"^```\n(.*?)^```$", readme, re.M | re.S)
-    contract = re.search(r"^```text\n(.*?)^```$", readme, re.M | re.S)
+    program = re.search(r"^```slog\n(.*?)^```$", readme, re.M | re.S)
+    shown = re.search(r"^```text\n(.*?)^```$", readme, re.M | re.S)
     assert program is not None
-    assert contract is not None
-    assert run("explain", "-", input=program[1]).stdout == contract[1]
+    assert shown is not None
+    write("alarm.slog", program[1])
+    lines = re.findall(r"^\$ streamlog (.*)$", shown[1], re.M)
+    printed = (f"$ streamlog {line}\n{run(*line.split()).stdout}" for line in lines)
+    assert "\n".join(printed) == shown[1]
+
+
+def test_the_picture_in_the_readme_is_what_the_commands_print(repository: Path) -> None:
+    made = runpy.run_path(str(repository / "docs" / "pictures" / "make.py"))
+    kept = repository / "docs" / "pictures" / "first_alarm.svg"
+    assert f"]({kept.relative_to(repository)})" in (repository / "README.md").read_text("utf-8")
+    # `python docs/pictures/make.py` makes it anew.
+    assert made["picture"]() == kept.read_text(encoding="utf-8")
+
+
+def test_the_page_of_commands_is_complete(repository: Path) -> None:
+    page = (repository / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert sorted(set(re.findall(r"^\| `streamlog (\w+)", page, re.M))) == sorted(COMMANDS)
 
 
 def test_ci_runs_the_test_command_of_the_readme(repository: Path) -> None:

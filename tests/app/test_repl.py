@@ -6,6 +6,8 @@ give the same; `UPDATE_GOLDENS=1` writes it anew.
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -303,16 +305,58 @@ def test_completions(shell, say, before: str, found: list[str], tmp_path, monkey
     assert [c.text for c in completions] == found
 
 
-def test_colours_keep_the_text() -> None:
-    from streamlog.app.repl_terminal import coloured
+def coloured(text: str) -> list[tuple[str, str]]:
+    """The pieces of an input with the names of their styles, line by line."""
+    from prompt_toolkit.document import Document
+    from prompt_toolkit.lexers import PygmentsLexer
 
-    text = 'output p. p(T, "a") <- q(T, 5s), % why\n  not r(@2026-01-01).'
-    parts = coloured(text)
-    assert "".join(part[1] for part in parts) == text
-    styles = {part[1]: part[0] for part in parts}
-    assert styles["output"] == styles["not"] == "class:keyword"
-    assert styles["% why"] == "class:comment"
-    assert coloured(".why p(1)")[0] == ("class:command", ".why")
+    from streamlog.app.repl_terminal import InputLexer
+
+    document = Document(text)
+    line = PygmentsLexer(InputLexer).lex_document(document)
+    pieces = [
+        piece for number in range(document.line_count) for piece in [*line(number), ("", "\n")]
+    ]
+    return [(style.removeprefix("class:pygments."), part) for style, part, *_ in pieces[:-1]]
+
+
+def test_colours_keep_the_text() -> None:
+    text = 'output p. p(T, "a") <- q(T, 5s), % why\n  not r(@2026-01-01).\n/* half'
+    assert "".join(part for _, part in coloured(text)) == text
+    styles = {part: style for style, part in coloured(text)}
+    assert styles["output"] == "keyword.declaration"
+    assert styles["not"] == "operator.word"
+    assert styles["% why"] == "comment.single"
+    assert styles["/* half"] == "comment.multiline"
+
+
+@pytest.mark.parametrize("text", [".why p(1)", ".help", "  .facts p"])
+def test_a_command_has_a_colour_of_its_own(text: str) -> None:
+    pieces = coloured(text)
+    assert "".join(part for _, part in pieces) == text
+    assert ("keyword.pseudo", text.split()[0]) in pieces
+
+
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_colours_reach_the_terminal_unless_they_are_unwanted(
+    shell, tmp_path, monkeypatch, no_color: str
+) -> None:
+    from prompt_toolkit.application import create_app_session
+    from prompt_toolkit.data_structures import Size
+    from prompt_toolkit.input import create_pipe_input
+    from prompt_toolkit.output.vt100 import Vt100_Output
+
+    from streamlog.app.repl_terminal import converse
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("NO_COLOR", no_color)
+    screen = io.StringIO()
+    output = Vt100_Output(screen, lambda: Size(24, 80), term="xterm", enable_cpr=False)
+    with create_pipe_input() as piped, create_app_session(input=piped, output=output):
+        piped.send_text("table p(x: int).\r.quit\r")
+        converse(shell)
+    colours = {style.split(";")[1] for style in re.findall(r"\x1b\[(0;3\d)", screen.getvalue())}
+    assert colours == (set() if no_color else {"32", "34", "35"})
 
 
 def test_history(monkeypatch, tmp_path) -> None:

@@ -1,0 +1,142 @@
+"""streamlog on Spark beside PySpark jobs written by hand for the same task.
+
+    python benchmarks/spark.py [EVENTS]
+
+Both read the same CSV files and write Parquet, in the same process and session, after a warm-up,
+alternating; the ratio is of the medians. The hand-written jobs are what we would write ourselves,
+and know their data to be without errors. `hot` is the same task with one key that has half of
+the events.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import streamlog
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from streamlog.spark import run, session
+from streamlog.spark.session import Jobs
+from streamlog.spark.sources import read
+
+FIRST = """
+stream msg(T: int, code: string).
+output first.
+first(T, X)    <- msg(T, X), not previous(T, X).
+previous(T, X) <- msg(T0, X), T0 < T.
+"""
+ALARM = """
+stream pre_alarm(T: time, area: string).
+stream report(T: time, area: string).
+output pc_alarm.
+pc_alarm(T, A) <- pre_alarm(T, A), not (report(T1, A), T <= T1, T1 <= T + 5min).
+"""
+ROUNDS = 3
+
+
+def first_by_hand(spark: SparkSession, files: dict[str, Path]) -> DataFrame:
+    messages = spark.read.csv(str(files["msg"]), schema="T BIGINT, code STRING", header=True)
+    return messages.groupBy("code").agg(F.min("T").alias("T")).select("T", "code")
+
+
+def alarm_by_hand(spark: SparkSession, files: dict[str, Path]) -> DataFrame:
+    """The next report of the area at or after each pre-alarm, in one pass over both."""
+    schema = "T TIMESTAMP, area STRING"
+    asked = spark.read.csv(str(files["pre_alarm"]), schema=schema, header=True)
+    reports = spark.read.csv(str(files["report"]), schema=schema, header=True)
+    both = asked.withColumn("report", F.lit(None).cast("timestamp")).unionByName(
+        reports.withColumn("report", F.col("T"))
+    )
+    latest_first = Window.partitionBy("area").orderBy(
+        F.col("T").desc(), F.col("report").isNull().asc()
+    )
+    upto_here = latest_first.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    following = both.withColumn("next", F.min("report").over(upto_here))
+    due = F.col("T") + F.expr("INTERVAL 5 MINUTES")
+    unanswered = F.col("report").isNull() & (F.col("next").isNull() | (F.col("next") > due))
+    return following.where(unanswered).select("T", "area").distinct()
+
+
+def made(folder: Path, name: str, rows: list[tuple[object, ...]], columns: str) -> Path:
+    path = folder / f"{name}.csv"
+    with path.open("w") as file:
+        file.write(columns + "\n")
+        file.writelines(",".join(map(str, row)) + "\n" for row in rows)
+    return path
+
+
+def messages(folder: Path, count: int, hot: bool) -> dict[str, Path]:
+    rng = random.Random(1)
+    codes = max(count // 10, 1)
+    rows: list[tuple[object, ...]] = [
+        (t, "c0" if hot and rng.random() < 0.5 else f"c{rng.randrange(codes)}")
+        for t in range(count)
+    ]
+    return {"msg": made(folder, f"msg_{hot}", rows, "T,code")}
+
+
+def alarms(folder: Path, count: int, hot: bool) -> dict[str, Path]:
+    rng = random.Random(2)
+    start = time.mktime((2026, 11, 1, 0, 0, 0, 0, 0, 0))
+    rows: dict[str, list[tuple[object, ...]]] = {"pre_alarm": [], "report": []}
+    for number in range(count):
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(start + number * 0.3))
+        area = "a0" if hot and rng.random() < 0.5 else f"a{rng.randrange(10_000)}"
+        rows["pre_alarm" if rng.random() < 0.5 else "report"].append((at, area))
+    return {n: made(folder, f"{n}_{hot}", r, "T,area") for n, r in rows.items()}
+
+
+def by_rules(text: str, spark: SparkSession, files: dict[str, Path], output: str) -> DataFrame:
+    program = streamlog.compile(text)
+    inputs = {name: read(spark, path, name, program) for name, path in files.items()}
+    return run(program, inputs)[output]
+
+
+def measured(spark: SparkSession, make: Callable[[], DataFrame], path: Path) -> tuple[float, int]:
+    began = time.perf_counter()
+    with Jobs(spark, "benchmark") as jobs:
+        make().write.mode("overwrite").parquet(str(path))
+    return time.perf_counter() - began, jobs.count
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    spark = session("local[2]")
+    tasks = {
+        "first": (FIRST, "first", messages, first_by_hand),
+        "pc_alarm": (ALARM, "pc_alarm", alarms, alarm_by_hand),
+    }
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for task, (text, output, generate, by_hand) in tasks.items():
+            for hot in (False, True):
+                files = generate(folder, count, hot)
+                ours, hand, jobs = [], [], 0
+                for number in range(ROUNDS + 1):  # the first is the warm-up
+                    a, jobs = measured(
+                        spark, lambda: by_rules(text, spark, files, output), folder / "ours"
+                    )
+                    b, _ = measured(spark, lambda: by_hand(spark, files), folder / "hand")
+                    if number:
+                        ours.append(a)
+                        hand.append(b)
+                same = spark.read.parquet(str(folder / "ours")).count()
+                other = spark.read.parquet(str(folder / "hand")).count()
+                assert same == other, (same, other)
+                a, b = statistics.median(ours), statistics.median(hand)
+                label = f"{task}{' hot' if hot else ''}"
+                print(
+                    f"{label:14} {count:>9,} events  ours {a:6.2f} s ({jobs} jobs)  "
+                    f"by hand {b:6.2f} s  ratio {a / b:4.2f}  {same:,} answers"
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,327 @@
+"""`streamlog run` on Spark."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamlog.app.java import java_problem
+from streamlog.compiler import Compilation, the
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from streamlog.app.answers import Answers, Columns
+    from streamlog.runtime.executor import Row
+    from streamlog.spark.inputs import Count, Inputs
+    from streamlog.spark.start import Running
+    from streamlog.spark.streaming import Sink
+
+TOLD = 5
+
+
+def run_on_spark(
+    program: Compilation,
+    *,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    form: str,
+    no_header: bool,
+    checkpoint: Path | None,
+    strict: bool,
+    every: int,
+    rejects: Path | None,
+    late: Path | None,
+    follow: bool,
+    master: str | None,
+    conf: Sequence[str],
+    packages: Sequence[str],
+    strategy: str | None,
+) -> int:
+    """The exit code of a run."""
+    from streamlog.runtime.checkpoint import CheckpointError
+    from streamlog.runtime.executor import LimitError
+    from streamlog.runtime.functions import EvaluationError
+    from streamlog.runtime.sources import SourceError
+
+    problem = java_problem()
+    if problem is not None:
+        raise click.UsageError(problem)
+    from streamlog.spark.columns import ColumnTypeError
+    from streamlog.spark.ingest import ColumnsError
+    from streamlog.spark.inputs import InputError
+    from streamlog.spark.session import SessionError
+
+    try:
+        run = _SparkRun(program, form, strategy, not no_header)
+        run.open(inputs, outputs, rejects, late, follow or checkpoint is not None)
+        run.start_spark(master, conf, packages)
+        if follow or checkpoint is not None:
+            run.follow(checkpoint, until_caught_up=not follow)
+        else:
+            run.all_at_once()
+    except (
+        SourceError,
+        CheckpointError,
+        ColumnTypeError,
+        ColumnsError,
+        InputError,
+        SessionError,
+    ) as error:
+        raise click.UsageError(str(error)) from None
+    except (LimitError, EvaluationError) as error:
+        click.echo(f"streamlog: {error}", err=True)
+        return 1
+    return 1 if strict and run.rejected else 0
+
+
+class _SparkRun:
+    """One run: inputs, Spark, outputs, and what is told along the way."""
+
+    def __init__(self, program: Compilation, form: str, strategy: str | None, header: bool) -> None:
+        from streamlog.app.answers import asked
+        from streamlog.plan.parts import Strategy
+
+        self.program, self.schema = program, the(program.schema)
+        self.form, self.header = form, header
+        self.strategy = None if strategy is None else Strategy(strategy)
+        self.wanted = {} if self.schema.outputs else asked(self.schema.queries)
+        self.rejected = 0
+        self.began = time.monotonic()
+
+    def open(
+        self,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        rejects: Path | None,
+        late: Path | None,
+        in_batches: bool,
+    ) -> None:
+        """What goes in and what comes out, before Spark is started for it."""
+        from streamlog.analysis.schema import Kind
+        from streamlog.app.run import pairs
+        from streamlog.runtime.sources import SourceError, declared_inputs
+
+        sources = [n for n, p in self.schema.predicates.items() if p.kind is not Kind.DERIVED]
+        self.answered = the(self.program.contract).outputs
+        given = dict(pairs(inputs, "--input", sources))
+        declared = {i.pred: i.path for i in declared_inputs(self.program, header=self.header)}
+        self.inputs = {**declared, **given}
+        for name, path in self.inputs.items():
+            if not path.exists():
+                raise SourceError(f"there is no file '{path}' for `{name}`")
+        self.paths = dict(pairs(outputs, "--output", self.answered))
+        if rejects:
+            self.paths["rejects"] = rejects
+        if late:
+            self.paths["late"] = late
+        self.printed = [n for n in self.answered if n not in self.paths]
+        if in_batches and self.printed and self.form == "table":
+            raise click.UsageError(
+                f"micro-batches need --output {self.printed[0]}=DIR, or --format csv or json"
+            )
+
+    def start_spark(self, master: str | None, conf: Sequence[str], packages: Sequence[str]) -> None:
+        from streamlog.spark.session import session
+
+        settings: dict[str, str] = {}
+        for text in conf:
+            key, equals, value = text.partition("=")
+            if not equals:
+                raise click.UsageError(f"--conf takes KEY=VALUE, not '{text}'")
+            settings[key] = value
+        with self._live("starting Spark"):
+            self.spark = session(master, settings, packages)
+
+    # ------------------------------------------------------------------------ complete data
+
+    def all_at_once(self) -> None:
+        from streamlog.spark.batch import evaluate
+        from streamlog.spark.failures import explained
+        from streamlog.spark.inputs import Inputs
+        from streamlog.spark.session import Jobs
+        from streamlog.spark.sinks import write
+        from streamlog.spark.sources import read
+
+        frames: dict[str, DataFrame] = {}
+        texts = set()
+        for name, path in self.inputs.items():
+            frames[name], is_text = read(self.spark, path, name, self.program, header=self.header)
+            if is_text:
+                texts.add(name)
+        with self._live("running"), explained(), Jobs(self.spark, "streamlog run") as jobs:
+            given = Inputs.of(self.spark, self.program, frames, texts)
+            found = evaluate(self.program, given, strategy=self.strategy)
+            self.types = found.types
+            printing = self._printing()
+            counts: dict[str, int] = {}
+            for name in self.answered:
+                rows = self._asked(name, found.relations[name])
+                if name in self.printed:
+                    local = _rows(rows)
+                    counts[name] = len(local)
+                    printing.add(name, local)
+                else:
+                    names, types = self._columns(name)
+                    counts[name] = write(rows, names, types, self.paths[name])
+        printing.finish()
+        self._report(given)
+        rounds = found.metrics.rounds
+        self._closing(given.counts(), counts, jobs.count, rounds)
+
+    def _report(self, given: Inputs) -> None:
+        """Bad rows: the first few are told, all go to their file."""
+        from streamlog.app.snippet import visible
+        from streamlog.spark.sinks import write
+        from streamlog.syntax.ast import Type
+
+        self.rejected = sum(count.rejected for count in given.counts().values())
+        if not self.rejected and "rejects" not in self.paths:
+            return
+        rejects = given.rejects()
+        for row in rejects.limit(TOLD).collect():
+            click.echo(f"rejected {row['stream']}: {visible(row['reason'])}", err=True)
+        if self.rejected > TOLD:
+            hint = "" if "rejects" in self.paths else "; see --rejects"
+            click.echo(f"{self.rejected - TOLD} more rows were rejected{hint}", err=True)
+        if "rejects" in self.paths:
+            columns = ("stream", "reason", "raw")
+            write(
+                rejects.toDF("c0", "c1", "c2"), columns, (Type.STRING,) * 3, self.paths["rejects"]
+            )
+
+    # ------------------------------------------------------------------------- micro-batches
+
+    def follow(self, checkpoint: Path | None, *, until_caught_up: bool) -> None:
+        from streamlog.spark.inputs import Inputs
+        from streamlog.spark.sources import read, read_stream
+        from streamlog.spark.start import started
+        from streamlog.spark.streaming import Relations
+
+        frames: dict[str, DataFrame] = {}
+        texts = set()
+        for name, path in self.inputs.items():
+            source = read_stream if name in self.schema.streams else read
+            frames[name], is_text = source(self.spark, path, name, self.program, header=self.header)
+            if is_text:
+                texts.add(name)
+        given = Inputs.of(self.spark, self.program, frames, texts)
+        from streamlog.spark.columns import column_types
+
+        self.types = column_types(self.program, given.types)
+        self.printing = self._printing()
+        sinks: dict[str, Sink] = {name: str(path) for name, path in self.paths.items()}
+        for name in self.printed:
+            sinks[name] = Relations(self._printer(name))
+        with _folder(checkpoint) as folder:
+            trigger = {"availableNow": True} if until_caught_up else {"processingTime": "0 seconds"}
+            running = started(
+                self.program, given, sinks, folder, trigger=trigger, strategy=self.strategy
+            )
+            try:
+                with self._live("waiting for rows") as status:
+                    while not running.wait(1):
+                        _told(status, running)
+                if until_caught_up:
+                    running.end()
+            except KeyboardInterrupt:
+                running.stop()
+            total = running.run.store.last
+            figures = total.figures if total else {}
+        self.printing.finish()
+        from streamlog.spark.inputs import Count
+
+        counts = {
+            name: Count(rows, rejected, late)
+            for name, (rows, rejected, late) in figures.get("streams", {}).items()
+        }
+        self.rejected = sum(c.rejected for c in counts.values())
+        jobs = sum(f.jobs for f in running.figures)
+        rounds = sum(f.rounds for f in running.figures)
+        self._closing(counts, figures.get("answers", {}), jobs, rounds)
+
+    def _printer(self, name: str) -> Callable[[DataFrame, int], None]:
+        def printer(rows: DataFrame, batch: int) -> None:
+            self.printing.add(name, _rows(self._asked(name, rows)))
+
+        return printer
+
+    # ------------------------------------------------------------------------------ telling
+
+    def _columns(self, name: str) -> Columns:
+        return self.schema.column_names[name], self.types[name]
+
+    def _printing(self) -> Answers:
+        from streamlog.app.answers import Answers
+
+        return Answers(self._columns, self.form, self.printed)
+
+    def _asked(self, name: str, rows: DataFrame) -> DataFrame:
+        """The rows that the program's queries want, when they say what is an output."""
+        from streamlog.app.answers import goals_of
+        from streamlog.spark.selecting import selected
+
+        return selected(rows, goals_of(self.schema.queries)[name]) if self.wanted else rows
+
+    @contextmanager
+    def _live(self, text: str) -> Iterator[Any]:
+        """A line that changes on a terminal, unless answers are written there at the same time."""
+        busy = sys.stdout.isatty() and self.form != "table" and bool(self.printed)
+        if not sys.stderr.isatty() or busy:
+            yield None
+            return
+        from streamlog.app.render import console
+
+        with console(stderr=True).status(text) as status:
+            yield status
+
+    def _closing(
+        self, rows: Mapping[str, Count], answers: Mapping[str, int], jobs: int, rounds: int
+    ) -> None:
+        from streamlog.app.closing import figures_tables
+        from streamlog.app.render import console
+
+        seconds = time.monotonic() - self.began
+        figures = {n: (c.rows, c.late, c.rejected) for n, c in rows.items()}
+        for table in figures_tables(("rows", "late", "rejected"), figures, answers):
+            console(stderr=True).print(table)
+        told = [f"{jobs:,} jobs", f"{rounds:,} rounds of recursion" if rounds else ""]
+        told.append(f"{seconds:.1f} s")
+        console(stderr=True).print("Spark: " + ", ".join(filter(None, told)))
+
+
+def _rows(rows: DataFrame) -> list[Row]:
+    table = rows.toArrow()
+    if not table.num_columns:
+        return [()] * table.num_rows
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+@contextmanager
+def _folder(given: Path | None) -> Iterator[str]:
+    """The checkpoint folder, or one that lasts as long as the run."""
+    if given is not None:
+        yield str(given)
+        return
+    with tempfile.TemporaryDirectory(prefix="streamlog-") as folder:
+        yield folder
+
+
+def _told(status: Any, running: Running) -> None:
+    if status is None or not running.figures:
+        return
+    last = running.figures[-1]
+    figures = running.run.store.last.figures if running.run.store.last else {}
+    rows = sum(count for count, *_ in figures.get("streams", {}).values())
+    answers = sum(figures.get("answers", {}).values())
+    status.update(
+        f"batch {last.batch} · {rows:,} rows · progress {running.moment} · {last.jobs} jobs · "
+        f"{last.state:,} rows of state · {answers:,} answers"
+    )

@@ -1,0 +1,27 @@
+"""Plans to SQL: a predicate's rules as one query, built as a tree, for Spark and for DuckDB."""
+
+from sqlglot.expressions import Query
+
+from streamlog.plan.sql.context import (
+    DIALECTS,
+    Context,
+    Unsupported,
+    Version,
+    named,
+    render,
+)
+from streamlog.plan.sql.query import group_query, is_grouped, predicate_query, rule_query
+
+__all__ = [
+    "DIALECTS",
+    "Context",
+    "Query",
+    "Unsupported",
+    "Version",
+    "group_query",
+    "is_grouped",
+    "named",
+    "predicate_query",
+    "render",
+    "rule_query",
+]

@@ -1,0 +1,59 @@
+"""Groups of solutions to values, as `kernel.aggregates` makes them.
+
+Sums of floats are as exact as the engine's `SUM`, which is not the kernel's exact sum: the last
+digits may differ.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from streamlog.plan.sql.context import Unsupported
+from streamlog.plan.sql.terms import Value, quotient
+from streamlog.syntax.ast import Type
+
+
+def aggregate(func: str, what: Value, order: list[exp.Expr], is_duration: bool) -> exp.Expr:
+    """`order` has the timestamps of the goals, for `first` and `last`."""
+    if func == "count":
+        return exp.Count(this=exp.Star())
+    column = what.sql
+    if what.type is None and func != "count_distinct":
+        raise Unsupported(f"the {func} of values of unknown type")
+    match func:
+        case "count_distinct":
+            return exp.Count(this=exp.Distinct(expressions=[column.copy()]))
+        case "sum" if what.is_whole:
+            return exp.cast(exp.Sum(this=column.copy()), "BIGINT")
+        case "sum":
+            return exp.Sum(this=column.copy())
+        case "avg":
+            return mean(exp.Sum(this=column.copy()), exp.Count(this=exp.Star()), is_duration).sql
+        case "min":
+            return exp.Min(this=column.copy())
+        case "max":
+            return exp.Max(this=column.copy())
+        case "first" | "last":
+            return _at_the_end(func, column, order)
+        case _:
+            raise ValueError(f"unknown aggregate {func}")
+
+
+def mean(total: exp.Expr, count: exp.Expr, is_duration: bool) -> Value:
+    if is_duration:
+        whole = exp.cast(total.copy(), "BIGINT")
+        return Value(quotient(whole, exp.cast(count.copy(), "BIGINT")), Type.DURATION)
+    doubles = (exp.cast(part.copy(), "DOUBLE") for part in (total, count))
+    return Value(exp.Div(this=next(doubles), expression=next(doubles)), Type.FLOAT)
+
+
+def _at_the_end(func: str, column: exp.Expr, order: list[exp.Expr]) -> exp.Expr:
+    """The value at the earliest or latest timestamps; among several the smallest."""
+    if not order:
+        return exp.Min(this=column.copy())
+    places = [exp.Neg(this=o.copy()) if func == "last" else o.copy() for o in order]
+    fields = [
+        exp.PropertyEQ(this=exp.to_identifier(f"f{number}"), expression=place)
+        for number, place in enumerate((*places, column.copy()))
+    ]
+    return exp.ArgMin(this=column.copy(), expression=exp.Struct(expressions=fields))

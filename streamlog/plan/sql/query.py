@@ -1,0 +1,172 @@
+"""Rules and groupings as queries: one for each predicate, over a slice of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from sqlglot import exp
+
+from streamlog.plan.lower import reads
+from streamlog.plan.sql.aggregates import aggregate
+from streamlog.plan.sql.context import HIGH, LOW, Context, Unsupported, parameter
+from streamlog.plan.sql.first import first_of_each
+from streamlog.plan.sql.rows import Rows, Scope
+from streamlog.plan.sql.steps import run
+from streamlog.plan.sql.terms import Value, as_double, in_64_bits, value
+from streamlog.plan.steps import Grouping, RulePlan
+from streamlog.syntax.ast import Agg, Const, Term, Type
+from streamlog.syntax.walk import variables
+
+
+def predicate_query(pred: str, context: Context) -> exp.Query:
+    """The distinct rows that the rules of a predicate give in a slice.
+
+    Facts that the program has of it are not among them.
+    """
+    rules = [r for r in context.plan.rules if r.rule.head.pred == pred and r.group is None]
+    groupings = [g for g in context.plan.groupings if g.pred == pred]
+    parts: list[exp.Query] = [rule_query(r, context) for r in rules]
+    parts += (group_query(g, context) for g in groupings)
+    if not parts:
+        return _nothing(pred, context)
+    if len(parts) > 1:
+        return reduce(lambda one, other: exp.union(one, other, distinct=True), parts)
+    if rules and not rules[0].once:
+        assert isinstance(parts[0], exp.Select)
+        return parts[0].distinct()
+    return parts[0]
+
+
+def rule_query(rule: RulePlan, context: Context, delta: int | None = None) -> exp.Query:
+    """The rows that one conjunction gives, perhaps several times.
+
+    Of a rule with aggregates these are its solutions, with what is aggregated in the place of the
+    aggregates. With `delta` the goal that this pipeline starts from reads the new rows alone.
+    """
+    if delta is None and (short := first_of_each(rule, context)) is not None:
+        return short
+    rows, values = _solutions(rule, context, delta, ())
+    return rows.select([v.sql.as_(f"c{i}") for i, v in enumerate(values)])
+
+
+def is_grouped(rule: RulePlan, context: Context) -> bool:
+    """Whether a conjunction's query has one row a group, even over rows that come twice."""
+    return first_of_each(rule, context) is not None
+
+
+def group_query(grouping: Grouping, context: Context) -> exp.Query:
+    """The rows of a grouping: the solutions of all its conjunctions, aggregated together."""
+    if grouping.improving:
+        raise Unsupported(f"`{grouping.pred}` improves its own values, round by round")
+    members = [context.plan.rules[number] for number in grouping.members]
+    aggregated = dict(grouping.aggregates)
+    ordered = any(f in ("first", "last") for f in aggregated.values())
+    lengths = {len(m.order) for m in members}
+    if ordered and len(lengths) > 1:
+        raise Unsupported(f"`{grouping.pred}` orders solutions by different timestamps")
+    order = [f"o{i}" for i in range(lengths.pop())] if ordered else []
+    found = [_member(m, grouping, context, order) for m in members]
+    solutions = _united([columns for _, columns, _ in found], [rows for rows, _, _ in found])
+    if grouping.distinct:
+        solutions = _distinct(solutions)
+    types = found[0][2]
+    head = [f"c{i}" for i in range(len(types))]
+    columns = [
+        aggregate(
+            aggregated[i],
+            Value(exp.column(name), types[i]),
+            [exp.column(o) for o in order],
+            context.types.column(grouping.pred, i) is Type.DURATION,
+        ).as_(name)
+        if i in aggregated
+        else exp.column(name)
+        for i, name in enumerate(head)
+    ]
+    keys = [exp.column(name) for i, name in enumerate(head) if i not in aggregated]
+    query = exp.select(*columns).from_(solutions.subquery("solutions"))
+    if keys:
+        return query.group_by(*keys)
+    some = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
+    return query.having(some)
+
+
+_Columns = dict[str, exp.Expr]
+
+
+def _member(
+    rule: RulePlan, grouping: Grouping, context: Context, order: list[str]
+) -> tuple[Rows, _Columns, list[Type | None]]:
+    """A conjunction's solutions: its head's values, and what orders them or tells them apart."""
+    own = [v.name for v in rule.carries if v.is_written] if grouping.distinct else []
+    also = [*own, *(v.name for v in rule.order)] if order else own
+    rows, values = _solutions(rule, context, None, also)
+    columns: _Columns = {f"c{i}": v.sql for i, v in enumerate(values)}
+    columns |= {name: rows.env[v.name].sql for name, v in zip(order, rule.order, strict=False)}
+    columns |= {rows.scope.column(name): rows.env[name].sql for name in own}
+    return rows, columns, [v.type for v in values]
+
+
+def _united(columns: Sequence[_Columns], rows: Sequence[Rows]) -> exp.Query:
+    """Branches may bind different variables: what one does not bind is NULL there."""
+    names = list(dict.fromkeys(n for c in columns for n in c))
+    queries: list[exp.Query] = [
+        r.select([c.get(n, exp.null()).as_(n) for n in names])
+        for r, c in zip(rows, columns, strict=True)
+    ]
+    return reduce(lambda one, other: exp.union(one, other, distinct=False), queries)
+
+
+def _distinct(solutions: exp.Query) -> exp.Query:
+    if isinstance(solutions, exp.Select):
+        return solutions.distinct()
+    return exp.select("*").distinct().from_(solutions.subquery("found"))
+
+
+def _solutions(
+    rule: RulePlan, context: Context, delta: int | None, also: Sequence[str]
+) -> tuple[Rows, list[Value]]:
+    """The solutions of a conjunction in a slice, and the values that its head has in them."""
+    pipeline = rule.pipelines[delta or 0]
+    scope = Scope(context, rule, pipeline.start if delta is not None else None)
+    rows = Rows(scope)
+    if pipeline.start is not None:
+        rows.start(pipeline.start)
+    after = {v.name for term in rule.head for v in variables(term)} | set(also)
+    checked = {v.name for check in rule.checks for v in reads(check)}
+    run(rows, pipeline.steps, after | checked)
+    if scope.head_time is not None and context.sliced:
+        # Before the checks: a window would hide it from the scans.
+        time = rows.env[scope.head_time].sql
+        rows.require(exp.GTE(this=time.copy(), expression=parameter(LOW)))
+        rows.require(exp.LT(this=time.copy(), expression=parameter(HIGH)))
+    run(rows, rule.checks, after)
+    values = [_head(rule, i, term, rows, context) for i, term in enumerate(rule.head)]
+    if not values:
+        raise Unsupported(f"`{rule.rule.head.pred}` has no columns")
+    for v in values:
+        rows.fails += (f for f in v.fails if f not in rows.fails)
+    return rows, values
+
+
+def _head(rule: RulePlan, position: int, term: Term, rows: Rows, context: Context) -> Value:
+    """A value of the head, in the type of its column."""
+    converts = isinstance(term, Agg) and term.func == "avg"  # of whole numbers, a float
+    if isinstance(term, Agg):
+        one = Const(1, Type.INT, span=term.span)
+        term = one if term.arg is None else term.arg
+    found = value(term, rows.env)
+    is_float = context.column_of(rule.rule.head.pred, position) is Type.FLOAT
+    if is_float and found.is_whole and not converts:
+        found = as_double(found)
+    return in_64_bits(found)
+
+
+def _nothing(pred: str, context: Context) -> exp.Query:
+    """No rule of it can ever give a row."""
+    kinds = {Type.FLOAT: "DOUBLE", Type.STRING: "TEXT", Type.BOOL: "BOOLEAN", None: "TEXT"}
+    types = [context.column_of(pred, i) for i in range(context.plan.arity[pred])]
+    columns = [
+        exp.cast(exp.null(), kinds.get(t, "BIGINT")).as_(f"c{i}") for i, t in enumerate(types)
+    ]
+    return exp.select(*columns).where(exp.false())

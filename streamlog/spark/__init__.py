@@ -1,0 +1,7 @@
+"""Rules over Spark DataFrames: `run` over complete data, `start` over streaming DataFrames."""
+
+from streamlog.spark.batch import Answers, Metrics, run
+from streamlog.spark.session import session
+from streamlog.spark.start import Running, start
+
+__all__ = ["Answers", "Metrics", "Running", "run", "session", "start"]

@@ -1,0 +1,138 @@
+"""Rows of all streams as one streaming DataFrame, and what a micro-batch of it brings.
+
+Each row is checked where it is read and packed (`wire`) under its stream's name; a bad one has a
+`reason` and its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+
+from attrs import frozen
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as W  # noqa: N817
+from pyspark.sql import functions as F  # noqa: N812
+
+from streamlog.runtime.executor import BEGIN
+from streamlog.runtime.progress import Clock
+from streamlog.spark import wire
+from streamlog.spark.columns import ColumnTypes
+from streamlog.spark.evaluation import clamped
+from streamlog.syntax.ast import Type
+
+REASON, RAW = "reason", "raw"
+# Bad and late rows.
+REPORT_COLUMNS: tuple[str, ...] = ("stream", REASON, RAW)
+REPORT: tuple[Type, ...] = (Type.STRING,) * 3
+
+
+@frozen
+class Seen:
+    """A stream's new rows in numbers."""
+
+    rows: int
+    rejected: int
+    late: int
+    latest: int | None  # the latest time of a good row
+
+
+def united(frames: Mapping[str, DataFrame], types: ColumnTypes, width: int) -> DataFrame:
+    """Checked rows of several streams in one DataFrame."""
+    packed = [
+        wire.packed(rows, name, types[name], width, also=(REASON, RAW))
+        for name, rows in sorted(frames.items())
+    ]
+    return reduce(DataFrame.unionAll, packed)
+
+
+def _of(stream: str) -> Column:
+    return F.col(wire.TABLE) == stream
+
+
+def _good(clock: Clock) -> Column:
+    return _of(clock.stream) & F.col(REASON).isNull()
+
+
+def look(new: DataFrame, clocks: Iterable[Clock]) -> dict[str, Seen]:
+    """One job: how many rows, how far in time."""
+    found: dict[str, list[Column]] = {}
+    for clock in clocks:
+        late = F.col("i0") < clamped(clock.progress)
+        found[clock.stream] = [
+            F.count_if(_of(clock.stream)),
+            F.count_if(_of(clock.stream) & F.col(REASON).isNotNull()),
+            F.count_if(_good(clock) & late),
+            F.max(F.when(_good(clock), F.col("i0"))),
+        ]
+    columns = [c for columns in found.values() for c in columns]
+    row = new.agg(*(c.alias(f"x{i}") for i, c in enumerate(columns))).first()
+    assert row is not None
+    values = iter(row)
+    return {stream: Seen(*(next(values) for _ in columns)) for stream, columns in found.items()}
+
+
+def believed(new: DataFrame, clock: Clock, known: int) -> int | None:
+    """With a horizon: the latest time to believe. A row may be as much later than everything
+    before it as the horizon says; what lies beyond a wider gap is doubted."""
+    assert clock.horizon is not None
+    times = new.where(_good(clock)).select(F.col("i0").alias("at")).distinct()
+    if known > BEGIN:
+        times = times.where(F.col("at") > known)
+    before = F.lag("at", 1, known if known > BEGIN else None).over(W.orderBy("at"))
+    gaps = times.select("at", before.alias("before"))
+    wide = gaps.where(F.col("at") - F.col("before") > clock.horizon)
+    row = wide.agg(F.min("before")).first()
+    return None if row is None or row[0] is None else int(row[0])
+
+
+def rows_of(new: DataFrame, clock: Clock, types: ColumnTypes, latest: int | None) -> DataFrame:
+    """The good rows of a stream that are not late."""
+    rows = new.where(_good(clock))
+    if clock.progress > BEGIN:
+        rows = rows.where(F.col("i0") >= clamped(clock.progress))
+    if latest is not None:
+        rows = rows.where(F.col("i0") <= latest)
+    return wire.unpacked(rows, clock.stream, types[clock.stream])
+
+
+def rejects_of(new: DataFrame) -> DataFrame:
+    """The bad rows: stream, reason, and the row as text."""
+    bad = new.where(F.col(REASON).isNotNull())
+    return _report(bad, F.col(wire.TABLE), F.col(REASON), F.col(RAW))
+
+
+def doubted_of(new: DataFrame, clock: Clock, latest: int) -> DataFrame:
+    assert clock.horizon is not None
+    rows = new.where(_good(clock) & (F.col("i0") > latest))
+    reason = F.concat(
+        _moment(F.col("i0"), clock),
+        F.lit(" is more than the horizon after "),
+        _moment(F.lit(latest), clock),
+        F.lit(", the latest time known"),
+    )
+    return _report(rows, F.lit(clock.stream), reason, _text(rows))
+
+
+def late_of(new: DataFrame, clock: Clock) -> DataFrame:
+    rows = new.where(_good(clock) & (F.col("i0") < clamped(clock.progress)))
+    passed = F.lit(f", which `{clock.stream}` has passed")
+    at, progress = _moment(F.col("i0"), clock), _moment(F.lit(clock.progress), clock)
+    reason = F.concat(at, F.lit(" is earlier than "), progress, passed)
+    return _report(rows, F.lit(clock.stream), reason, _text(rows))
+
+
+def _report(rows: DataFrame, *columns: Column) -> DataFrame:
+    return rows.select(*(c.alias(f"c{i}") for i, c in enumerate(columns)))
+
+
+def _moment(time: Column, clock: Clock) -> Column:
+    """A time in words."""
+    if clock.type is not Type.TIME:
+        return time.cast("string")
+    return F.date_format(F.timestamp_micros(time), "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'")
+
+
+def _text(rows: DataFrame) -> Column:
+    slots = [c for c in rows.columns if c not in (wire.PART, wire.TABLE, REASON, RAW)]
+    return F.to_json(F.array(*(F.col(c).cast("string") for c in slots)))

@@ -1,0 +1,126 @@
+"""A program over complete data: DataFrames in, DataFrames out.
+
+Everything is there, so nothing is late and nothing waits. The answers are lazy: what is not asked
+for is not computed, except that recursion over DataFrames runs when `run` is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from attrs import field, frozen
+from pyspark.sql import DataFrame, SparkSession
+
+from streamlog.analysis.builtins import TICK
+from streamlog.compiler import Compilation, the
+from streamlog.kernel.frontier import Frontiers
+from streamlog.plan.parts import Strategy, stages
+from streamlog.plan.strategies import Choice, choose
+from streamlog.runtime.executor import BEGIN, END, Limits
+from streamlog.spark.columns import ColumnTypes, column_types
+from streamlog.spark.evaluation import Batch, Evaluation, Moment, context
+from streamlog.spark.failures import explained
+from streamlog.spark.inputs import Inputs
+from streamlog.spark.session import Jobs, session, usable
+from streamlog.spark.sinks import shown
+
+
+@frozen
+class Metrics:
+    """What a run has cost so far, besides the jobs of those who use its answers."""
+
+    strategies: Mapping[str, Choice]  # by predicate
+    jobs: int  # that `run` itself has needed
+    rounds: int  # of recursion over DataFrames
+
+
+@frozen(slots=False)
+class Answers(Mapping[str, DataFrame]):
+    """The outputs by name, with the names and types of the program's columns.
+
+    `relations` has every predicate as it is evaluated, with columns c0, c1, …
+    """
+
+    outputs: Mapping[str, DataFrame]
+    relations: Mapping[str, DataFrame]
+    types: ColumnTypes
+    rejects: DataFrame  # stream, reason, raw
+    late: DataFrame  # none: the data are complete
+    metrics: Metrics
+    inputs: Inputs = field(repr=False)
+    _batch: Batch = field(repr=False)
+
+    def __getitem__(self, name: str) -> DataFrame:
+        return self.outputs[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.outputs)
+
+    def __len__(self) -> int:
+        return len(self.outputs)
+
+    def release(self) -> None:
+        """Free what was kept for answers that are read several times."""
+        self._batch.release()
+
+
+def run(
+    program: Compilation,
+    inputs: Mapping[str, DataFrame],
+    *,
+    strategy: Strategy | None = None,
+    limits: Limits | None = None,
+    spark: SparkSession | None = None,
+) -> Answers:
+    """Evaluate a compiled program over the rows of its streams and tables.
+
+    Columns are matched by name, else by position. Files that the program names with `from` are
+    read when no DataFrame is given. `strategy` overrides the choice for recursive rules.
+    """
+    frames = list(inputs.values())
+    spark = usable(frames[0].sparkSession) if frames and spark is None else spark or session()
+    return evaluate(program, Inputs.of(spark, program, inputs), strategy=strategy, limits=limits)
+
+
+def evaluate(
+    program: Compilation,
+    given: Inputs,
+    *,
+    strategy: Strategy | None = None,
+    limits: Limits | None = None,
+) -> Answers:
+    """`run`, for inputs that are known to be the program's."""
+    spark = given.spark
+    types = column_types(program, given.types)
+    rows = given.checked(types)
+    chosen = choose(context(program, types), strategy, given.estimate())
+    order = stages(the(program.plan), {p: c.strategy for p, c in chosen.items()})
+    evaluation = Evaluation(spark, program, types, order, limits=limits, sliced=False)
+    with explained(), Jobs(spark, "streamlog: evaluate") as jobs:
+        batch = evaluation.run(rows, {}, {}, _at_the_end(program, evaluation, rows))
+    relations = {
+        p: relation.new if relation.new is not None else evaluation.frame(p, [])
+        for p, relation in batch.relations.items()
+    }
+    names = the(program.schema).column_names
+    outputs = {p: shown(relations[p], names[p], types[p]) for p in the(program.contract).outputs}
+    metrics = Metrics(chosen, jobs.count, batch.rounds)
+    rejects = given.rejects()
+    return Answers(outputs, relations, types, rejects, rejects.limit(0), metrics, given, batch)
+
+
+def _at_the_end(
+    program: Compilation, evaluation: Evaluation, rows: Mapping[str, DataFrame]
+) -> Moment:
+    """All streams have ended. How far time was spoken of matters to timers alone."""
+    closed, plan = the(program.closed), the(program.plan)
+    streams = the(closed.schema).streams
+    progress = dict.fromkeys(streams, END)
+    now = Frontiers(the(closed.contract), streams, TICK in evaluation.types)
+    now.move(progress)
+    last = BEGIN
+    if any(c.is_timer for c in plan.components):
+        times = evaluation.times({s: rows[s] for s in streams if s in rows})
+        latest = times.agg({"c0": "max"}).first()
+        last = BEGIN if latest is None or latest[0] is None else int(latest[0])
+    return Moment(None, now, progress, last)

@@ -1,0 +1,154 @@
+"""An executor whose batches run on Spark: for rule tests and the REPL, where rows are few.
+
+One job a step: the new rows and what is kept go in as local relations, and all that comes out is
+collected at once. `streaming` is for rows that are many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from streamlog.analysis.builtins import TICK
+from streamlog.compiler import Compilation, the
+from streamlog.kernel.frontier import Frontiers
+from streamlog.plan.parts import Strategy, stages
+from streamlog.plan.strategies import choose
+from streamlog.runtime.executor import BEGIN, END, Limits, Row
+from streamlog.spark import wire
+from streamlog.spark.columns import column_types, types_of_rows
+from streamlog.spark.evaluation import Evaluation, Moment, context
+from streamlog.spark.failures import explained
+from streamlog.spark.keeping import Keeping, Kept
+from streamlog.spark.session import session
+
+ROWS = "rows "
+
+
+class SparkExecutor:
+    """An executor (`runtime.executor`) of a program whose plan is made."""
+
+    def __init__(
+        self,
+        program: Compilation,
+        tables: Mapping[str, Sequence[Row]],
+        limits: Limits | None = None,
+        strategy: Strategy | None = None,
+    ) -> None:
+        self.program, self.limits = program, limits or Limits()
+        self.plan, self.schema = the(program.plan), the(the(program.closed).schema)
+        self.spark = session()
+        self.strategy = strategy
+        self._tables = {n: list(rows) for n, rows in tables.items() if n in self.plan.arity}
+        self._given = dict(types_of_rows(self._tables))
+        self._kept: dict[str, list[Row]] = {}
+        self._states: dict[int, pa.Table] = {}
+        self._uses_tick = any(TICK in c.preds for c in self.plan.components)
+        self._strategies: Mapping[str, Strategy] | None = None
+        self._evaluated: Evaluation | None = None
+        self._before: Frontiers | None = None
+        self._last = BEGIN
+
+    def step(
+        self, arrived: Mapping[str, Sequence[Row]], progress: Mapping[str, int]
+    ) -> Mapping[str, list[Row]]:
+        inputs = {n: list(rows) for n, rows in arrived.items() if rows and n in self.plan.arity}
+        if self._before is None:
+            inputs |= self._tables
+        self._given |= types_of_rows(inputs)
+        moment = self._moment(arrived, progress)
+        evaluation = self._evaluation()
+        frame = evaluation.frame
+        with explained():
+            batch = evaluation.run(
+                {n: frame(n, rows) for n, rows in inputs.items()},
+                {n: frame(n, rows) for n, rows in self._kept.items() if rows},
+                {n: self._stored(state, evaluation) for n, state in self._states.items()},
+                moment,
+            )
+            derived = {p for s in evaluation.stages for p in s.preds} | {TICK}
+            out = [
+                wire.packed(r.new, ROWS + pred, evaluation.types[pred], evaluation.width)
+                for pred, r in batch.relations.items()
+                if r.new is not None and pred in derived
+            ]
+            out += (
+                state.withColumn(wire.TABLE, F.concat(F.lit(f"{number} "), wire.TABLE))
+                for number, state in batch.states.items()
+            )
+            found = reduce(DataFrame.unionAll, out).toArrow() if out else None
+            batch.release()
+        tables = {} if found is None else wire.decode(found)
+        for number in batch.states:
+            assert found is not None
+            mine = pc.starts_with(found.column(wire.TABLE), f"{number} ")
+            self._states[number] = found.filter(mine)
+        rows = {p: tables.get(ROWS + p, []) for p in derived}
+        self._keep({**inputs, **rows}, moment.now)
+        self._before = moment.now
+        return {p: found for p, found in rows.items() if found and p != TICK}
+
+    def _moment(self, arrived: Mapping[str, Sequence[Row]], progress: Mapping[str, int]) -> Moment:
+        contract, streams = the(the(self.program.closed).contract), self.schema.streams
+        now = Frontiers(contract, streams, self._uses_tick)
+        now.move(progress)
+        times = [int(rows[-1][0]) for rows in arrived.values() if rows]
+        times += (at for at in progress.values() if at < END)
+        self._last = max([self._last, *times])
+        return Moment(self._before, now, progress, self._last)
+
+    def _evaluation(self) -> Evaluation:
+        """Columns whose types nothing tells get them with their first rows."""
+        types = column_types(self.program, self._given)
+        if self._evaluated is not None and self._evaluated.types == types:
+            return self._evaluated
+        if self._strategies is None:
+            chosen = choose(context(self.program, types), self.strategy)
+            self._strategies = {pred: choice.strategy for pred, choice in chosen.items()}
+            self._keeping = Keeping(self.program, self._strategies)
+        order = stages(self.plan, self._strategies)
+        made = Evaluation(self.spark, self.program, types, order, limits=self.limits)
+        self._evaluated = made
+        return made
+
+    def _stored(self, state: pa.Table, evaluation: Evaluation) -> DataFrame:
+        table = state.column(wire.TABLE)
+        names = pc.replace_substring_regex(table, r"^\d+ ", "")
+        place = state.column_names.index(wire.TABLE)
+        renamed = state.set_column(place, wire.TABLE, names)
+        return self.spark.createDataFrame(renamed, schema=wire.schema(evaluation.width))
+
+    def _keep(self, new: Mapping[str, list[Row]], now: Frontiers) -> None:
+        for pred in {*self._kept, *new}:
+            kept = self._keeping.kept(pred, now)
+            rows = self._kept.get(pred, []) + new.get(pred, [])
+            self._kept[pred] = list(_needed(kept, rows))
+
+    # ---------------------------------------------------------------------------- state
+
+    def holding(self) -> Mapping[str, list[Row]]:
+        return {p: sorted(rows) for p, rows in sorted(self._kept.items()) if rows}
+
+    def save(self) -> Mapping[str, list[Row]]:
+        raise NotImplementedError("checkpoints on Spark are those of `streamlog.spark.start`")
+
+    def load(self, saved: Mapping[str, list[Row]]) -> None:
+        raise NotImplementedError("checkpoints on Spark are those of `streamlog.spark.start`")
+
+
+def _needed(kept: Kept, rows: Sequence[Row]) -> dict[Row, None]:
+    result = dict.fromkeys(r for r in rows if kept.since <= BEGIN or r >= (kept.since,))
+    for index in kept.earliest:
+        first: dict[tuple[object, ...], Row] = {}
+        for row in rows:
+            if all(row[p] == const.value for p, const in index.where):
+                key = tuple(row[p] for p in index.key)
+                if key not in first or row < first[key]:
+                    first[key] = row
+        result |= dict.fromkeys(first.values())
+    return result

@@ -1,0 +1,44 @@
+"""What went wrong in Spark, in the words of the rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+
+from streamlog.runtime.executor import LimitError
+from streamlog.runtime.functions import EvaluationError
+
+# The last line of the traceback of a task.
+_RAISED = re.compile(r"^[\w.]*\b(EvaluationError|LimitError): (.*)$", re.MULTILINE)
+
+_ANSI = {
+    "DIVIDE_BY_ZERO": "division by zero",
+    "ARITHMETIC_OVERFLOW": "a number does not fit into 64 bits",
+    "BINARY_ARITHMETIC_OVERFLOW": "a number does not fit into 64 bits",
+    "CAST_OVERFLOW": "a number does not fit into 64 bits",
+}
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Errors of rules, raised in a task or by a query, as those that the kernel raises."""
+    try:
+        yield
+    except PySparkException as error:
+        raise in_our_words(error) or error from error
+
+
+def in_our_words(error: PySparkException) -> Exception | None:
+    """What the rules did wrong, if that is what the error is about."""
+    text = str(error)
+    found = _RAISED.search(text)
+    if found is not None:
+        kind = LimitError if found[1] == "LimitError" else EvaluationError
+        return kind(found[2].strip())
+    for condition, words in _ANSI.items():
+        if f"[{condition}" in text:
+            return EvaluationError(words)
+    return None

@@ -1,0 +1,65 @@
+"""Files wherever Spark keeps them, through Hadoop's file systems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+class Files:
+    """Small files below a folder. A file is there whole, or not at all."""
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        context: Any = spark.sparkContext
+        self._jvm = context._jvm
+        configuration = context._jsc.hadoopConfiguration()
+        path = self._jvm.org.apache.hadoop.fs.Path(root)
+        self._system = path.getFileSystem(configuration)
+        self._context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
+            self._system.getUri(), configuration
+        )
+        self._root = self._system.makeQualified(path)
+        self.root = root
+
+    def path(self, name: str) -> str:
+        return str(self._path(name).toString())
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self._root, name)
+
+    def names(self, folder: str) -> list[str]:
+        path = self._path(folder)
+        if not self._system.exists(path):
+            return []
+        found = (str(s.getPath().getName()) for s in self._system.listStatus(path))
+        return sorted(n for n in found if not n.startswith("."))
+
+    def read(self, name: str) -> str | None:
+        path = self._path(name)
+        if not self._system.exists(path):
+            return None
+        stream = self._system.open(path)
+        try:
+            data = self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream)
+        finally:
+            stream.close()
+        return bytes(data).decode()
+
+    def write(self, name: str, text: str) -> None:
+        """Beside its place first, then renamed into it."""
+        path = self._path(name)
+        new = self._path(f"{name.rpartition('/')[0] or '.'}/.{name.rpartition('/')[2]}.new")
+        stream = self._system.create(new, True)
+        try:
+            stream.write(bytearray(text.encode()))
+            stream.hsync()
+        finally:
+            stream.close()
+        overwrite = self._jvm.org.apache.hadoop.fs.Options.Rename.OVERWRITE
+        renames = self._jvm.java.lang.reflect.Array.newInstance(overwrite.getClass(), 1)
+        renames[0] = overwrite
+        self._context.rename(new, path, renames)
+
+    def delete(self, name: str) -> None:
+        self._system.delete(self._path(name), True)

@@ -1,0 +1,225 @@
+"""Rows into Spark: each is checked in SQL, and a bad one has its reason.
+
+The meaning is that of `runtime.ingest.Checker`: the same rows are good, with the same values.
+Where it differs: a column has one type on Spark, so where the program leaves it open, a text
+file's values are all read as what they have in common; and in reasons, a text that is not plain
+ASCII is shown with question marks, and a time that does not exist without what is wrong in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    CharType,
+    DataType,
+    DatetimeType,
+    DayTimeIntervalType,
+    IntegralType,
+    NumericType,
+    StringType,
+    StructField,
+    VarcharType,
+    VariantType,
+)
+
+from streamlog.compiler import Compilation, the
+from streamlog.runtime.ingest import Checker
+from streamlog.spark.values import Reading, clock, ranged, typed
+from streamlog.spark.values import text as literal
+from streamlog.syntax.ast import Type
+
+# What `sources` hands over beside the fields: a row that could not be read, and why.
+CORRUPT, WHY = "_corrupt", "_why"
+REASON, RAW = "reason", "raw"
+
+_SQL = {
+    Type.INT: "BIGINT",
+    Type.TIME: "BIGINT",
+    Type.DURATION: "BIGINT",
+    Type.FLOAT: "DOUBLE",
+    Type.STRING: "STRING",
+    Type.BOOL: "BOOLEAN",
+}
+
+
+class ColumnsError(ValueError):
+    """A DataFrame's columns are not those of its predicate."""
+
+
+_HELD: tuple[tuple[type[DataType] | tuple[type[DataType], ...], Type], ...] = (
+    (IntegralType, Type.INT),
+    (NumericType, Type.FLOAT),
+    ((StringType, CharType, VarcharType, BinaryType), Type.STRING),
+    (BooleanType, Type.BOOL),
+    (DatetimeType, Type.TIME),
+    (DayTimeIntervalType, Type.DURATION),
+)
+
+
+def data_types(
+    frame: DataFrame, program: Compilation, pred: str, text: bool = False
+) -> dict[int, Type]:
+    """What a DataFrame tells of the columns whose type the program leaves open.
+
+    A typed column tells by its type. The values of a text file, or of JSON, are looked at, which
+    is a job, unless they are still to come: ints if all are, else numbers if all are, and else
+    strings; a clock is the calendar's if one of its values is no int but a time.
+    """
+    checker = Checker(program, pred)
+    found = _fields(frame)
+    order = matched(checker.names, [f.name for f in found], pred)
+    temporal = the(program.schema).is_temporal(pred)
+    result: dict[int, Type] = {}
+    tests: dict[int, list[tuple[str, Type]]] = {}
+    for position, type_ in enumerate(checker.types):
+        if type_ is not None:
+            continue
+        held, field = found[order[position]].dataType, f"x{order[position]}"
+        is_text = isinstance(held, StringType) and (text or (temporal and position == 0))
+        if is_text or isinstance(held, VariantType):
+            if temporal and position == 0:
+                time, number = typed(field, held, Type.TIME), typed(field, held, Type.INT)
+                is_time = f"{number.value} IS NULL AND {time.value} IS NOT NULL"
+                tests[position] = [(f"NOT BOOL_OR({is_time})", Type.INT)]
+            else:
+                tests[position] = _guesses(field, held)
+            continue
+        told = next((t for classes, t in _HELD if isinstance(held, classes)), None)
+        if told is not None:
+            result[position] = told
+    if not tests or frame.isStreaming:
+        return result
+    asked = [f"{test} AS t{p}_{n}" for p, of in tests.items() for n, (test, _) in enumerate(of)]
+    row = _plain(frame).selectExpr(*asked).first()
+    assert row is not None
+    for position, of in tests.items():
+        answers = (t for n, (_, t) in enumerate(of) if row[f"t{position}_{n}"])
+        otherwise = Type.TIME if temporal and position == 0 else Type.STRING
+        result[position] = next(answers, otherwise)
+    return result
+
+
+def _guesses(field: str, held: DataType) -> list[tuple[str, Type]]:
+    """SQL that says whether all values of a column are of a type, the narrower type first."""
+    if isinstance(held, VariantType):
+        kind = f"SCHEMA_OF_VARIANT({field})"
+        kinds = [
+            (f"{kind} = 'BIGINT'", Type.INT),
+            (f"{kind} IN ('BIGINT', 'DOUBLE', 'FLOAT') OR {kind} LIKE 'DECIMAL%'", Type.FLOAT),
+            (f"{kind} = 'BOOLEAN'", Type.BOOL),
+        ]
+        return [(f"BOOL_AND(({test}) OR {kind} = 'VOID')", t) for test, t in kinds]
+    kept = f"{field} IS NULL OR {field} = ''"
+    return [
+        (f"BOOL_AND({kept} OR {typed(field, held, t).value} IS NOT NULL)", t)
+        for t in (Type.INT, Type.FLOAT)
+    ]
+
+
+def matched(names: Sequence[str], found: Sequence[str], pred: str) -> list[int]:
+    """Where each column stands in a DataFrame: by name, else, if none is known, by position."""
+    result: list[int] = []
+    missing: list[str] = []
+    for name in names:
+        same = [i for i, f in enumerate(found) if f == name]
+        same = same or [i for i, f in enumerate(found) if f.casefold() == name.casefold()]
+        if len(same) > 1:
+            raise ColumnsError(f"the rows for `{pred}` have several columns `{name}`")
+        result += same
+        if not same:
+            missing.append(name)
+    if not missing:
+        return result
+    if len(missing) == len(names) == len(found):
+        return list(range(len(names)))
+    columns = " and ".join(f"`{name}`" for name in missing)
+    have = ", ".join(f"`{f}`" for f in found) or "none"
+    raise ColumnsError(f"the rows for `{pred}` lack {columns}; their columns are {have}")
+
+
+def checked(
+    frame: DataFrame,
+    program: Compilation,
+    pred: str,
+    types: tuple[Type, ...],
+    text: bool = False,
+) -> DataFrame:
+    """The rows of a predicate: `c0`, `c1`, …, and where a row is bad its `reason`, and `raw`.
+
+    `types` are those of the columns on Spark. `text`: the fields are those of a text file, where
+    nothing is an empty text. A clock that the program does not declare may hold whole numbers
+    and times of the calendar, whichever of the two types it is said to have.
+    """
+    checker = Checker(program, pred)
+    found = _fields(frame)
+    order = matched(checker.names, [f.name for f in found], pred)
+    plain = _plain(frame)
+    readings: list[Reading] = []
+    for position, type_ in enumerate(types):
+        at = order[position]
+        held, field = found[at].dataType, f"x{at}"
+        if text and type_ is Type.STRING and isinstance(held, StringType):
+            field = f"COALESCE({field}, '')"
+        is_clock = position == 0 and the(program.schema).is_temporal(pred)
+        if is_clock and checker.types[0] is None and type_ in (Type.INT, Type.TIME):
+            reading = clock(field, held)
+        else:
+            reading = typed(field, held, type_)
+        limits = checker.ranges.get(position)
+        readings.append(reading if limits is None else ranged(reading, type_, *limits))
+    casts = [f"CAST({{}} AS {_SQL[t]})" for t in types]
+    fast = [casts[i].format(r.fast) + f" AS f{i}" for i, r in enumerate(readings) if r.fast]
+    values, reasons = [], []
+    has_corrupt = CORRUPT in frame.columns
+    if has_corrupt:
+        why = WHY if WHY in frame.columns else "'the row cannot be read'"
+        reasons.append(f"WHEN {CORRUPT} IS NOT NULL THEN {why}")
+    for i, reading in enumerate(readings):
+        value, is_bad = f"f{i}", f"f{i} IS NULL"
+        if reading.fast != reading.value:
+            careful = casts[i].format(reading.value)
+            value = f"CASE WHEN f{i} IS NOT NULL THEN f{i} ELSE {careful} END"
+            is_bad = f"f{i} IS NULL AND {careful} IS NULL"
+            if not reading.fast:
+                value, is_bad = careful, f"{careful} IS NULL"
+        values.append(f"{value} AS c{i}")
+        column = literal(f"column `{checker.names[i]}`: ")
+        reasons.append(f"WHEN {is_bad} THEN CONCAT({column}, {reading.reason})")
+    reason = f"CASE {' '.join(reasons)} END" if reasons else "CAST(NULL AS STRING)"
+    raw = _raw([f.name for f in found], has_corrupt)
+    return (
+        plain.selectExpr("*", *fast)
+        .selectExpr(*values, f"{reason} AS {REASON}", *plain.columns)
+        .selectExpr(
+            *(f"c{i}" for i in range(len(types))),
+            REASON,
+            f"CASE WHEN {REASON} IS NOT NULL THEN {raw} END AS {RAW}",
+        )
+    )
+
+
+def _raw(names: Sequence[str], has_corrupt: bool) -> str:
+    """A row as JSON; one that could not be read is a text."""
+    row = ", ".join(f"{literal(name)}, x{i}" for i, name in enumerate(names))
+    raw = f"TO_JSON(NAMED_STRUCT({row}), MAP('ignoreNullFields', 'false'))" if names else "'{}'"
+    if has_corrupt:
+        line = f"TO_JSON(ARRAY({CORRUPT}))"
+        raw = f"IF({CORRUPT} IS NULL, {raw}, SUBSTR({line}, 2, LENGTH({line}) - 2))"
+    return f"MAKE_VALID_UTF8({raw})"
+
+
+def _fields(frame: DataFrame) -> list[StructField]:
+    return [f for f in frame.schema.fields if f.name not in (CORRUPT, WHY)]
+
+
+def _plain(frame: DataFrame) -> DataFrame:
+    """With names that SQL takes, whatever the names were."""
+    names, number = [], 0
+    for name in frame.columns:
+        names.append(name if name in (CORRUPT, WHY) else f"x{number}")
+        number += name not in (CORRUPT, WHY)
+    return frame.toDF(*names)

@@ -1,0 +1,171 @@
+"""The rows of a program's streams and tables, from DataFrames, files and the program itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import reduce
+
+from attrs import field, frozen, mutable
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from streamlog.analysis.schema import Kind
+from streamlog.analysis.types import Given
+from streamlog.compiler import Compilation, the
+from streamlog.diagnostics import did_you_mean
+from streamlog.runtime.executor import Row
+from streamlog.runtime.sources import declared_inputs
+from streamlog.spark import wire
+from streamlog.spark.columns import ColumnTypes, types_of_rows
+from streamlog.spark.ingest import checked, data_types
+from streamlog.spark.sources import read
+from streamlog.syntax.ast import Const, Type
+
+
+class InputError(Exception):
+    """A DataFrame that the program has no use for."""
+
+
+@frozen
+class Count:
+    """What became of an input's rows."""
+
+    rows: int
+    rejected: int
+    late: int = 0
+
+
+@mutable
+class Inputs:
+    spark: SparkSession
+    program: Compilation
+    frames: Mapping[str, DataFrame]
+    texts: frozenset[str]  # whose columns are texts, as files have them
+    types: Given  # what the data tell of the columns' types
+    _checked: dict[str, DataFrame] = field(factory=dict, repr=False)
+    _counted: dict[str, Observation] = field(factory=dict, repr=False)
+
+    @staticmethod
+    def of(
+        spark: SparkSession,
+        program: Compilation,
+        given: Mapping[str, DataFrame],
+        texts: Collection[str] = (),
+    ) -> Inputs:
+        """`texts` are those of the given whose columns are texts, as `sources.read` says. Files
+        that the program names are read for inputs that are not given."""
+        schema = the(program.schema)
+        known = [n for n, p in schema.predicates.items() if p.kind is not Kind.DERIVED]
+        for name in given:
+            if name not in known:
+                near = did_you_mean(name, known)
+                hint = f"; did you mean `{near}`?" if near else ""
+                raise InputError(f"the program has no stream or table `{name}`{hint}")
+        frames, as_texts = dict(given), set(texts)
+        for source in declared_inputs(program, header=True):
+            if source.pred not in frames:
+                frames[source.pred], is_text = read(spark, source.path, source.pred, program)
+                if is_text:
+                    as_texts.add(source.pred)
+        types: dict[tuple[str, int], Type] = {}
+        for name, frame in frames.items():
+            found = data_types(frame, program, name, name in as_texts)
+            types |= {(name, position): type_ for position, type_ in found.items()}
+        types |= types_of_rows(_facts(program))
+        return Inputs(spark, program, frames, frozenset(as_texts), types)
+
+    def validated(self, types: ColumnTypes) -> Mapping[str, DataFrame]:
+        """The rows of each input with its columns, and a `reason` where they are bad."""
+        for name, frame in self.frames.items():
+            if name in types and name not in self._checked:
+                is_text = name in self.texts
+                found = checked(frame, self.program, name, types[name], is_text)
+                if not frame.isStreaming:
+                    found = self._counting(name, found)
+                self._checked[name] = found
+        return self._checked
+
+    def _counting(self, name: str, rows: DataFrame) -> DataFrame:
+        """Counted by whichever job reads them first."""
+        self._counted[name] = Observation()
+        return rows.observe(
+            self._counted[name],
+            F.count(F.lit(1)).alias("rows"),
+            F.count_if(F.col("reason").isNotNull()).alias("rejected"),
+        )
+
+    def counts(self) -> Mapping[str, Count]:
+        """Of the inputs that a job has read by now."""
+        found = {name: _observed(seen) for name, seen in self._counted.items()}
+        return {name: Count(**values) for name, values in found.items() if values}
+
+    def checked(self, types: ColumnTypes) -> dict[str, DataFrame]:
+        """The good rows of each input, and the program's own facts."""
+        rows = {
+            name: found.where(F.col("reason").isNull()).select(*wire.columns(types[name]).names)
+            for name, found in self.validated(types).items()
+        }
+        for name, own in self.facts(types).items():
+            rows[name] = rows[name].unionAll(own) if name in rows else own
+        return rows
+
+    def tables(self, types: ColumnTypes) -> dict[str, DataFrame]:
+        """The rows of tables, each once."""
+        schema = the(self.program.schema)
+        return {
+            name: rows.distinct()
+            for name, rows in self.checked(types).items()
+            if not schema.is_temporal(name)
+        }
+
+    def facts(self, types: ColumnTypes) -> dict[str, DataFrame]:
+        """What the program's text says of its inputs."""
+        return {
+            name: self.spark.createDataFrame(
+                wire.relation(facts, types[name]), schema=wire.columns(types[name])
+            )
+            for name, facts in _facts(self.program).items()
+            if name in types
+        }
+
+    def rejects(self) -> DataFrame:
+        """The bad rows, with the input they were meant for and the reason."""
+        bad = [
+            found.where(F.col("reason").isNotNull()).select(
+                F.lit(name).alias("stream"), "reason", "raw"
+            )
+            for name, found in self._checked.items()
+        ]
+        empty = self.spark.createDataFrame([], "stream string, reason string, raw string")
+        return reduce(DataFrame.unionAll, bad, empty)
+
+    def estimate(self) -> int:
+        """How many rows there may be, by what Spark says of their size without a job."""
+        return sum(_bytes(frame) // _BYTES_A_ROW for frame in self.frames.values())
+
+
+_BYTES_A_ROW = 32
+
+
+def _bytes(frame: DataFrame) -> int:
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    return int(plan.stats().sizeInBytes().toString())
+
+
+def _facts(program: Compilation) -> dict[str, list[Row]]:
+    """What the program's text says of its inputs."""
+    schema = the(program.schema)
+    return {
+        name: [
+            tuple(a.value for a in fact.atom.args if isinstance(a, Const))
+            for fact in schema.facts_of[name]
+        ]
+        for name, p in schema.predicates.items()
+        if p.kind is not Kind.DERIVED and name in schema.facts_of
+    }
+
+
+def _observed(observation: Observation) -> dict[str, int]:
+    """What was counted, without waiting for it."""
+    found = observation._jo.getOrEmpty()  # type: ignore[attr-defined]
+    return {str(key): int(found.apply(key)) for key in ("rows", "rejected") if found.contains(key)}

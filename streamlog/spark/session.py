@@ -1,0 +1,102 @@
+"""The one place that starts Spark, or takes the session that is there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+# For one machine and small data; nothing here changes an answer.
+LOCAL: Mapping[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    # Every stage that is re-planned is a job of its own, and jobs are what small data costs.
+    "spark.sql.adaptive.enabled": "false",
+    # A broadcast is a job too; tables are broadcast where that is asked for.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.driver.memory": "4g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # The plans of rules with many goals are deep.
+    "spark.driver.extraJavaOptions": "-Xss16m",
+    "spark.log.level": "ERROR",
+}
+
+
+class SessionError(Exception):
+    """The session cannot give right answers as it is set."""
+
+
+def session(
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    packages: Iterable[str] = (),
+) -> SparkSession:
+    """The active session, else a new one.
+
+    A session that somebody else made is taken as it is. The local settings are for a master in
+    this process; on a cluster, and under `spark-submit`, Spark's own stand, but for `conf`.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return usable(active)
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if master is None and not submitted:
+        master = "local[*]"
+    # Workers must run this very Python, with the packages it has.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("streamlog")
+    if master is not None:
+        builder = builder.master(master)
+    settings = dict(LOCAL) if master is not None and master.startswith("local") else {}
+    settings.setdefault("spark.sql.ansi.enabled", "true")
+    if packages:
+        settings["spark.jars.packages"] = ",".join(packages)
+    for key, value in {**settings, **(conf or {})}.items():
+        builder = builder.config(key, value)
+    return usable(builder.getOrCreate())
+
+
+def usable(spark: SparkSession) -> SparkSession:
+    """The session, unless its settings would let wrong answers pass."""
+    if spark.conf.get("spark.sql.ansi.enabled") != "true":
+        raise SessionError(
+            "this Spark session has spark.sql.ansi.enabled=false: a number beyond 64 bits would "
+            "become a wrong answer instead of an error; set it to true"
+        )
+    return spark
+
+
+class Jobs:
+    """Counts the jobs that run inside a `with` block, by a job group of its own."""
+
+    def __init__(self, spark: SparkSession, what: str) -> None:
+        self.spark, self.what = spark, what
+        self.count = 0
+
+    def __enter__(self) -> Jobs:
+        self._context = self.spark.sparkContext
+        self._group = f"streamlog {id(self)}"
+        self._context.setJobGroup(self._group, self.what)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        tracker = self._context.statusTracker()
+        self.count = len(tracker.getJobIdsForGroup(self._group))
+        self._context.setLocalProperty("spark.jobGroup.id", "")
+        self._context.setLocalProperty("spark.job.description", "")

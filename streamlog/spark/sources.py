@@ -1,0 +1,252 @@
+"""Files, folders and topics to DataFrames, for `ingest.checked`.
+
+`read` is for what is there, `read_stream` for what is still coming. Both return a DataFrame and
+whether its fields are text. No row is lost: what cannot be read is in the column `_corrupt`.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyspark
+from attrs import frozen
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as spark_types
+
+from streamlog.compiler import Compilation, the
+from streamlog.runtime.sources import CSV, JSON_LINES, PARQUET, SourceError, format_of, positions
+from streamlog.spark.ingest import CORRUPT
+from streamlog.spark.lines import BYTES, fields, objects
+from streamlog.syntax.ast import Type
+
+# What `session(packages=…)` needs for topics.
+KAFKA = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+
+_HELD: dict[Type, spark_types.DataType] = {
+    Type.INT: spark_types.LongType(),
+    Type.FLOAT: spark_types.DoubleType(),
+    Type.STRING: spark_types.StringType(),
+    Type.BOOL: spark_types.BooleanType(),
+    Type.TIME: spark_types.TimestampType(),
+    Type.DURATION: spark_types.LongType(),
+}
+
+
+def read(
+    spark: SparkSession, path: str | Path, pred: str, program: Compilation, *, header: bool = True
+) -> tuple[DataFrame, bool]:
+    """The rows of a file, or of all the files of one kind in a folder.
+
+    The columns of each file are found by the names in it: files with other columns, or the same
+    in another order, may lie in one folder. `header`: no names, so columns count by position.
+    """
+    names = the(program.schema).column_names[pred]
+    files = _files(Path(path))
+    if not files:
+        raise SourceError(f"the folder '{path}' has no .csv, .jsonl or .parquet files")
+    kind = _kind(files, Path(path))
+    paths = [str(f) for f in files]
+    if kind == JSON_LINES:
+        return objects(spark.read.text(paths, lineSep="\n"), names), False
+    if kind == PARQUET:
+        frame = spark.read.parquet(*paths)
+        if not header:
+            return _by_position(frame, names, path), False
+        places = positions(names, frame.columns, Path(path))
+        plain = frame.toDF(*(f"x{i}" for i in range(len(frame.columns))))
+        return plain.selectExpr(
+            *(f"x{i} AS `{n}`" for i, n in zip(places, names, strict=True))
+        ), False
+    # Files whose first lines are the same are read together.
+    alike: dict[tuple[str, str], list[Path]] = {}
+    for file in files:
+        line = _first_line(file) if header else ""
+        if line or not header:
+            alike.setdefault((line, _delimiter(file)), []).append(file)
+    found = [
+        _Columns.of(line, delimiter, names, group[0], header).read(spark, group)
+        for (line, delimiter), group in alike.items()
+    ]
+    if not found:  # nothing but empty files
+        schema = spark_types.StructType(
+            [spark_types.StructField(n, spark_types.StringType()) for n in names]
+        )
+        return spark.createDataFrame([], schema), True
+    rows = found[0]
+    for more in found[1:]:
+        rows = rows.unionAll(more)
+    return rows, True
+
+
+def read_stream(
+    spark: SparkSession,
+    path: str | Path,
+    pred: str,
+    program: Compilation,
+    *,
+    header: bool = True,
+    kind: str | None = None,
+    most_files: int | None = None,
+) -> tuple[DataFrame, bool]:
+    """The rows of files as they come into a folder; of a topic, `kafka://host:port/topic`, whose
+    messages are JSON; or of Spark's own source for tests, `rate://rows-a-second`.
+
+    `kind` (csv, jsonl, parquet) is for a folder that is empty yet; `most_files` is how many are
+    read at a time. All CSV files of a folder need the same first line: Spark fails at another.
+    A topic needs the package `KAFKA` in the session; no test here runs against a broker.
+    """
+    names = the(program.schema).column_names[pred]
+    place = str(path)
+    if place.startswith("kafka://"):
+        return objects(_topic(spark, place).selectExpr("CAST(value AS STRING)"), names), False
+    if place.startswith("rate://"):
+        rate = spark.readStream.format("rate").option("rowsPerSecond", place[7:]).load()
+        return rate, False
+    folder = Path(place)
+    if not folder.is_dir():
+        raise SourceError(f"'{path}' is no folder: a stream's files are looked for in one")
+    files = _files(folder)
+    kind = kind or (_kind(files, folder) if files else None)
+    reader = spark.readStream
+    if most_files is not None:
+        reader = reader.option("maxFilesPerTrigger", most_files)
+    if kind == JSON_LINES:
+        return objects(reader.text(place, lineSep="\n"), names), False
+    if kind == PARQUET:
+        schema = spark.read.parquet(place).schema if files else _declared(program, pred, names)
+        frame = reader.schema(schema).parquet(place)
+        return (frame if header else _by_position(frame, names, path)), False
+    if kind != CSV:
+        raise SourceError(f"what kind of files will come into '{path}'? Say csv, jsonl or parquet")
+    line = _first_line(files[0]) if files and header else ""
+    columns = _Columns.of(line or ",".join(names), _delimiter(*files[:1]), names, folder, header)
+    options = {**columns.options, "enforceSchema": "false"}
+    del options["lineSep"]  # else the end of a line would be part of the last name
+    return columns.fields(reader.schema(columns.schema).options(**options).csv(place)), True
+
+
+# -------------------------------------------------------------------------------------- CSV
+
+
+@frozen
+class _Columns:
+    """What a CSV file's first line says."""
+
+    names: Sequence[str]  # of the predicate's columns
+    pieces: tuple[str, ...]  # of the first line, split at every delimiter
+    picked: tuple[int, ...]  # where the predicate's columns are
+    width: int
+    delimiter: str
+    header: bool
+
+    @classmethod
+    def of(
+        cls, line: str, delimiter: str, names: Sequence[str], path: Path, header: bool
+    ) -> _Columns:
+        if not header:
+            places = tuple(range(len(names)))
+            return cls(names, tuple(names), places, len(names), delimiter, header)
+        try:
+            reader = csv.reader([line], delimiter=delimiter, strict=True)
+            found = [f.strip() for f in next(reader)]
+        except csv.Error as error:
+            raise SourceError(f"the first line of '{path}' names no columns: {error}") from None
+        as_bytes = line.encode(errors="surrogateescape").decode(BYTES)
+        pieces = tuple(as_bytes.split(delimiter))
+        return cls(
+            names, pieces, tuple(positions(names, found, path)), len(found), delimiter, header
+        )
+
+    @property
+    def schema(self) -> spark_types.StructType:
+        named = [*self.pieces, CORRUPT]
+        return spark_types.StructType(
+            [spark_types.StructField(n, spark_types.StringType()) for n in named]
+        )
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {
+            "header": "true" if self.header else "false",
+            "sep": self.delimiter,
+            "quote": "",
+            "encoding": BYTES,
+            "lineSep": "\n",
+            "mode": "PERMISSIVE",
+            "columnNameOfCorruptRecord": CORRUPT,
+            "maxColumns": "1000000",
+        }
+
+    def read(self, spark: SparkSession, files: Sequence[Path]) -> DataFrame:
+        # The names have been compared; a schema may not have one twice, which a file may.
+        schema = spark_types.StructType(
+            [
+                spark_types.StructField(f"t{i}", spark_types.StringType())
+                for i in range(len(self.pieces))
+            ]
+        ).add(CORRUPT, spark_types.StringType())
+        reader = spark.read.schema(schema).options(**self.options)
+        return self.fields(reader.csv([str(f) for f in files]))
+
+    def fields(self, split: DataFrame) -> DataFrame:
+        return fields(split, self.names, self.picked, self.width, self.delimiter)
+
+
+def _delimiter(*files: Path) -> str:
+    return "\t" if files and files[0].suffix.lower() == ".tsv" else ","
+
+
+def _first_line(path: Path) -> str:
+    """Of those with anything in it."""
+    try:
+        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
+            lines = (line.rstrip("\r\n") for line in file)
+            return next((line for line in lines if line.strip()), "")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SourceError(f"'{path}' cannot be read: {reason}") from None
+
+
+# -------------------------------------------------------------------------------- the others
+
+
+def _files(path: Path) -> list[Path]:
+    """The file, or those of a folder that are not hidden, by name."""
+    if not path.exists():
+        raise SourceError(f"there is no file '{path}'")
+    if not path.is_dir():
+        return [path]
+    return sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
+
+
+def _kind(files: Sequence[Path], path: Path) -> str:
+    kinds = {format_of(file) for file in files}
+    if len(kinds) > 1:
+        raise SourceError(f"the files in '{path}' are of several kinds: {', '.join(sorted(kinds))}")
+    return kinds.pop()
+
+
+def _by_position(frame: DataFrame, names: Sequence[str], path: str | Path) -> DataFrame:
+    if len(frame.columns) != len(names):
+        raise SourceError(
+            f"'{path}' has {len(frame.columns)} columns where {len(names)} are wanted"
+        )
+    return frame.toDF(*names)
+
+
+def _declared(program: Compilation, pred: str, names: Sequence[str]) -> spark_types.StructType:
+    types = the(program.types)
+    held = [_HELD[types.column(pred, i) or Type.STRING] for i in range(len(names))]
+    return spark_types.StructType(
+        [spark_types.StructField(n, t) for n, t in zip(names, held, strict=True)]
+    )
+
+
+def _topic(spark: SparkSession, address: str) -> DataFrame:
+    servers, slash, topic = address.removeprefix("kafka://").partition("/")
+    if not (servers and slash and topic):
+        raise SourceError(f"a topic is written kafka://host:port/topic, not '{address}'")
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
+    return reader.option("subscribe", topic).option("startingOffsets", "earliest").load()

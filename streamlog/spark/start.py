@@ -1,0 +1,129 @@
+"""Structured Streaming: a program as a query that runs until it is stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from streamlog.compiler import Compilation, the
+from streamlog.plan.parts import Strategy
+from streamlog.runtime.executor import Limits
+from streamlog.runtime.values import moment
+from streamlog.spark import arrival
+from streamlog.spark.columns import column_types
+from streamlog.spark.failures import in_our_words
+from streamlog.spark.inputs import InputError, Inputs
+from streamlog.spark.session import usable
+from streamlog.spark.streaming import LATE, REJECTS, Figures, Run, Sink
+
+
+class Running:
+    """A program that runs. Its figures are those of every micro-batch since it was started."""
+
+    def __init__(self, run: Run, query: StreamingQuery) -> None:
+        self.run, self.query = run, query
+
+    @property
+    def figures(self) -> list[Figures]:
+        return self.run.figures
+
+    @property
+    def moment(self) -> str:
+        """How far the slowest stream has come, in words."""
+        clocks = [c for c in self.run.progress.clocks.values() if not c.ended]
+        slowest = min(clocks, key=lambda c: c.progress, default=None)
+        return "the end" if slowest is None else moment(slowest.progress, slowest.type)
+
+    @property
+    def is_active(self) -> bool:
+        return self.query.isActive
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Until it is stopped, or fails; whether that was within the time."""
+        try:
+            if seconds is None:
+                self.query.awaitTermination()
+                return True
+            return bool(self.query.awaitTermination(int(seconds)))
+        except StreamingQueryException as error:
+            raise in_our_words(error) or error from None
+
+    def catch_up(self) -> None:
+        """Until all that has come by now has been evaluated."""
+        try:
+            self.query.processAllAvailable()
+        except StreamingQueryException as error:
+            raise in_our_words(error) or error from None
+
+    def stop(self) -> None:
+        """After the micro-batch at hand; a new start goes on from there."""
+        self.query.stop()
+
+    def end(self) -> None:
+        """Stop, and take it that nothing will come any more: what waited is decided."""
+        self.stop()
+        last = self.run.store.last
+        if not self.run.has_ended:
+            self.run.step(None, 0 if last is None else last.batch + 1)
+
+
+def start(
+    program: Compilation,
+    inputs: Mapping[str, DataFrame],
+    sinks: Mapping[str, Sink],
+    checkpoint: str,
+    *,
+    trigger: Mapping[str, Any] | None = None,
+    strategy: Strategy | None = None,
+    limits: Limits | None = None,
+) -> Running:
+    """Evaluate a compiled program over streaming DataFrames.
+
+    `inputs` has a streaming DataFrame for each stream, and DataFrames for tables. `sinks` has for
+    each output, and for `rejects` and `late`, a folder or a function that takes the new answers
+    and the number of the micro-batch. `trigger` is Spark's: `{"processingTime": "1 second"}`,
+    `{"availableNow": True}`. A run that was stopped or killed is continued by the same call.
+    """
+    frames = [frame for frame in inputs.values() if frame.isStreaming]
+    if not frames:
+        raise InputError("none of the DataFrames is a streaming one; `run` is for complete data")
+    given = Inputs.of(usable(frames[0].sparkSession), program, inputs)
+    return started(
+        program, given, sinks, checkpoint, trigger=trigger, strategy=strategy, limits=limits
+    )
+
+
+def started(
+    program: Compilation,
+    given: Inputs,
+    sinks: Mapping[str, Sink],
+    checkpoint: str,
+    *,
+    trigger: Mapping[str, Any] | None = None,
+    strategy: Strategy | None = None,
+    limits: Limits | None = None,
+) -> Running:
+    """`start`, for inputs that are known to be the program's."""
+    for name in sinks:
+        if name not in (*the(program.contract).outputs, REJECTS, LATE):
+            raise InputError(f"the program has no output `{name}`")
+    types = column_types(program, given.types)
+    run = Run(
+        given.spark, program, given, types, sinks, checkpoint, strategy=strategy, limits=limits
+    )
+    if run.has_ended:
+        raise InputError(f"the run in '{checkpoint}' has ended; start a new one in a new folder")
+    streams = {n: f for n, f in given.validated(types).items() if n in run.schema.streams}
+    writer = (
+        arrival.united(streams, types, run.width)
+        .writeStream.foreachBatch(run.step)
+        .queryName("streamlog")
+        .option("checkpointLocation", run.store.files.path("spark"))
+    )
+    if trigger:
+        writer = writer.trigger(**trigger)
+    return Running(run, writer.start())

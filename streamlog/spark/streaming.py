@@ -1,0 +1,379 @@
+"""A program over streaming DataFrames: every micro-batch is a step, and counts whole or not at all.
+
+All streams are one query, so that a micro-batch has the new rows of all of them. It costs two
+jobs, and one for each output that has new answers: the first looks at the new rows (how many, how
+far in time, which are late), the second computes and stores everything: new rows, answers,
+reorder buffers, the states of kernels. The order of rows within a micro-batch means nothing: a
+row is late if it is earlier than the progress that its stream had before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any, TypeAlias
+
+from attrs import frozen
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from streamlog.analysis.builtins import TICK
+from streamlog.compiler import Compilation, the
+from streamlog.kernel.frontier import Frontiers
+from streamlog.plan.parts import Strategy, stages
+from streamlog.plan.strategies import choose
+from streamlog.runtime.executor import BEGIN, END, Limits
+from streamlog.runtime.progress import Progress
+from streamlog.spark import arrival, wire
+from streamlog.spark.arrival import Seen
+from streamlog.spark.columns import ColumnTypes
+from streamlog.spark.evaluation import Batch, Evaluation, Moment, clamped, context
+from streamlog.spark.failures import explained
+from streamlog.spark.inputs import Inputs
+from streamlog.spark.keeping import Keeping
+from streamlog.spark.session import Jobs
+from streamlog.spark.sinks import shown, write
+from streamlog.spark.store import SHELF, Commit, Folder, Store
+
+ROWS, FIRST, BUFFER, STATE = "rows ", "first ", "buffer ", "state "
+REJECTS, LATE = "rejects", "late"
+
+# A folder, or what is to be done with the new answers of a batch, given its number.
+Take = Callable[[DataFrame, int], None]
+
+
+@frozen
+class Relations:
+    """A sink that takes relations as they are stored: c0, c1, …"""
+
+    take: Take
+
+
+Sink: TypeAlias = str | Take | Relations
+
+
+@frozen
+class Figures:
+    """A micro-batch in numbers."""
+
+    batch: int
+    streams: Mapping[str, Seen]
+    answers: Mapping[str, int]
+    state: int  # rows that are stored
+    folders: int  # that they are stored in
+    rounds: int
+    jobs: int
+    seconds: float
+
+
+class Run:
+    """A program on its way through micro-batches, with its state in a checkpoint folder."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        program: Compilation,
+        inputs: Inputs,
+        types: ColumnTypes,
+        sinks: Mapping[str, Sink],
+        checkpoint: str,
+        *,
+        strategy: Strategy | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.spark, self.program, self.inputs, self.types = spark, program, inputs, types
+        self.schema, self.sinks = the(program.schema), sinks
+        self.outputs = the(program.contract).outputs
+        plan = the(program.plan)
+        self.choices = choose(context(program, types), strategy)
+        strategies = {p: c.strategy for p, c in self.choices.items()}
+        self.keeping = Keeping(program, strategies)
+        self.evaluation = Evaluation(spark, program, types, stages(plan, strategies), limits=limits)
+        self.width = self.evaluation.width
+        self.store = Store(spark, checkpoint, program)
+        self.progress = Progress.of(program)
+        self._restore()
+        self.figures: list[Figures] = []
+
+    def _restore(self) -> None:
+        last = self.store.last
+        for stream, clock in (last.clocks if last else {}).items():
+            own = self.progress[stream]
+            own.progress, own.seen, own.reached, own.ended = clock
+
+    @property
+    def has_ended(self) -> bool:
+        last = self.store.last
+        return last is not None and all(ended for *_, ended in last.clocks.values())
+
+    # --------------------------------------------------------------------------- a batch
+
+    def step(self, new: DataFrame | None, batch: int) -> None:
+        """Take a micro-batch (`arrival.united`); None: the streams have ended.
+
+        One that counts already comes again when a crash lay between our commit and Spark's.
+        """
+        if self.store.last is not None and batch <= self.store.last.batch:
+            return
+        self._work_in(self.spark if new is None else new.sparkSession)
+        began = time.monotonic()
+        with explained(), Jobs(self.spark, f"streamlog: batch {batch}") as jobs:
+            commit, figures = self._evaluate(new, batch)
+        seconds = time.monotonic() - began
+        self.store.commit(commit)
+        self.figures.append(Figures(batch, *figures, jobs.count, seconds))
+
+    def _work_in(self, spark: SparkSession) -> None:
+        """A streaming query has a session of its own, which knows its own views alone."""
+        self.evaluation.spark = self.store.spark = self.inputs.spark = spark
+
+    def _evaluate(
+        self, new: DataFrame | None, batch: int
+    ) -> tuple[Commit, tuple[Mapping[str, Seen], Mapping[str, int], int, int, int]]:
+        before = self._frontiers() if self.store.last is not None else None
+        shelves: dict[str, DataFrame] = {}
+        arrived: dict[str, DataFrame] = {}
+        seen: Mapping[str, Seen] = {}
+        if before is None:
+            arrived |= self.inputs.tables(self.types)
+        if new is None:
+            was = self.progress.values()
+            self.progress.end()
+            self._leave(arrived, shelves, {}, was)
+        else:
+            new = new.persist()
+            seen = self._take(new, arrived, shelves)
+        now = self._frontiers()
+        moment = Moment(before, now, self.progress.values(), self._spoken_of())
+        result = self.evaluation.run(arrived, self._kept(before), self._states(), moment)
+        self._shelve(result, shelves, now)
+        counts = self._write(shelves, batch)
+        folders = self._folders(counts, batch, now)
+        answers = {p: counts.get(ROWS + p, (0, None))[0] for p in self.outputs}
+        self._deliver(counts, batch)
+        result.release()
+        if new is not None:
+            new.unpersist()
+        rows = sum(f.rows for found in folders.values() for f in found)
+        commit = Commit(
+            batch,
+            {s: (c.progress, c.seen, c.reached, c.ended) for s, c in self.progress.clocks.items()},
+            moment.spoken_of,
+            self._counted(seen, answers),
+            folders,
+            {p: tuple(t.value for t in types) for p, types in self.types.items()},
+        )
+        count = sum(len(found) for found in folders.values())
+        return commit, (seen, answers, rows, count, result.rounds)
+
+    # -------------------------------------------------------------------------- rows in
+
+    def _take(
+        self, new: DataFrame, arrived: dict[str, DataFrame], shelves: dict[str, DataFrame]
+    ) -> Mapping[str, Seen]:
+        """The first job: what has come. Then the clocks move, and rows leave the buffers."""
+        clocks = self.progress.clocks
+        seen = arrival.look(new, clocks.values())
+        come: dict[str, DataFrame] = {}
+        bad = [arrival.rejects_of(new)] if any(s.rejected for s in seen.values()) else []
+        late: list[DataFrame] = []
+        latest: dict[str, int | None] = {}
+        for stream, clock in clocks.items():
+            latest[stream] = seen[stream].latest
+            limit = None
+            if clock.horizon is not None and latest[stream] is not None:
+                known = self.progress.known(stream)
+                limit = arrival.believed(new, clock, known)
+                if limit is not None:
+                    latest[stream] = limit
+                    bad.append(arrival.doubted_of(new, clock, limit))
+            if seen[stream].rows:
+                come[stream] = arrival.rows_of(new, clock, self.types, limit)
+            if seen[stream].late:
+                late.append(arrival.late_of(new, clock))
+        for name, found in ((REJECTS, bad), (LATE, late)):
+            if found:
+                rows = reduce(DataFrame.unionAll, found)
+                shelves[name] = wire.packed(rows, name, arrival.REPORT, self.width)
+        before = self.progress.values()
+        for stream, clock in clocks.items():
+            at = latest[stream]
+            if at is not None:
+                self.progress.saw(clock, at, max(clock.progress, at - clock.slack))
+        self._leave(arrived, shelves, come, before)
+        return seen
+
+    def _leave(
+        self,
+        arrived: dict[str, DataFrame],
+        shelves: dict[str, DataFrame],
+        come: Mapping[str, DataFrame],
+        before: Mapping[str, int],
+    ) -> None:
+        """Rows up to the progress leave the buffers, each once."""
+        facts = self.inputs.facts(self.types) if self.store.last is None else {}
+        for stream, clock in self.progress.clocks.items():
+            held = self._stored(BUFFER + stream, stream)
+            parts = [come.get(stream), held, facts.get(stream)]
+            rows = [part for part in parts if part is not None]
+            if not rows:
+                continue
+            waiting = reduce(DataFrame.unionAll, rows).distinct()
+            if clock.progress < END:
+                staying = waiting.where(F.col("c0") > clamped(clock.progress))
+                shelves[BUFFER + stream] = self._packed(staying, stream)
+            leaving = waiting.where(F.col("c0") <= clamped(clock.progress))
+            old = self._stored(ROWS + stream, stream)
+            if old is not None:
+                edge = old.where(F.col("c0") >= clamped(before[stream]))
+                leaving = leaving.join(edge, on=leaving.columns, how="left_anti")
+            arrived[stream] = leaving
+
+    # ------------------------------------------------------------------------- state
+
+    def _frontiers(self) -> Frontiers:
+        closed = the(self.program.closed)
+        streams = the(closed.schema).streams
+        frontiers = Frontiers(the(closed.contract), streams, TICK in self.types)
+        frontiers.move(self.progress.values())
+        return frontiers
+
+    def _spoken_of(self) -> int:
+        last = self.store.last.spoken_of if self.store.last else BEGIN
+        clocks = self.progress.clocks.values()
+        # Rows count when they have left the buffer, as they do in the other engines.
+        times = [min(c.seen, c.progress) for c in clocks]
+        times += (c.progress for c in clocks if c.progress < END)
+        return max([last, *times])
+
+    def _kept(self, before: Frontiers | None) -> dict[str, DataFrame]:
+        """What is still needed of the past."""
+        kept: dict[str, DataFrame] = {}
+        if before is None:
+            return kept
+        for pred in self.types:
+            need = self.keeping.kept(pred, before)
+            rows = self._stored(ROWS + pred, pred)
+            if rows is not None and need.since > BEGIN:
+                rows = rows.where(F.col("c0") >= clamped(need.since))
+            first = [self._stored(f"{FIRST}{pred} {i.name}", pred) for i in need.earliest]
+            found = [f for f in (rows, *first) if f is not None]
+            if found:
+                kept[pred] = reduce(DataFrame.unionAll, found)
+                if len(found) > 1:
+                    kept[pred] = kept[pred].distinct()
+        return kept
+
+    def _states(self) -> dict[int, DataFrame]:
+        found = {
+            number: self.store.table(f"{STATE}{number}", self.width)
+            for number in range(len(self.evaluation.stages))
+        }
+        return {number: state for number, state in found.items() if state is not None}
+
+    def _stored(self, shelf: str, pred: str) -> DataFrame | None:
+        found = self.store.table(shelf, self.width)
+        return None if found is None else wire.unpacked(found, None, self.types[pred])
+
+    def _packed(self, rows: DataFrame, pred: str) -> DataFrame:
+        return wire.packed(rows, pred, self.types[pred], self.width)
+
+    def _shelve(self, result: Batch, shelves: dict[str, DataFrame], now: Frontiers) -> None:
+        """What of a batch is stored: answers, and what later batches look at."""
+        for pred, relation in result.relations.items():
+            if relation.new is None:
+                continue
+            need = self.keeping.kept(pred, now)
+            if pred in self.outputs or need.since < END:
+                shelves[ROWS + pred] = self._packed(relation.new, pred)
+            for index in need.earliest:
+                shelf = f"{FIRST}{pred} {index.name}"
+                old = self._stored(shelf, pred)
+                found = self.evaluation.earliest(pred, relation.new, index, old)
+                shelves[shelf] = self._packed(found, pred)
+        for number, state in result.states.items():
+            shelves[f"{STATE}{number}"] = state
+
+    def _write(
+        self, shelves: Mapping[str, DataFrame], batch: int
+    ) -> dict[str, tuple[int, int | None]]:
+        """The second job: everything at once. Returns rows and latest time by shelf."""
+        out = [rows.withColumn(SHELF, F.lit(name)) for name, rows in shelves.items()]
+        if not out:
+            return {}
+        counting = Observation()
+        measured = []
+        for number, name in enumerate(shelves):
+            mine = F.col(SHELF) == name
+            measured.append(F.count_if(mine).alias(f"n{number}"))
+            measured.append(F.max(F.when(mine, F.col("i0"))).alias(f"t{number}"))
+        rows = reduce(DataFrame.unionAll, out).coalesce(self.spark.sparkContext.defaultParallelism)
+        rows = rows.observe(counting, *measured)
+        rows.write.mode("overwrite").partitionBy(SHELF).parquet(self.store.path_of(batch))
+        found: dict[str, Any] = counting.get
+        return {
+            name: (found[f"n{number}"], found[f"t{number}"])
+            for number, name in enumerate(shelves)
+            if found[f"n{number}"]
+        }
+
+    def _folders(
+        self, counts: Mapping[str, tuple[int, int | None]], batch: int, now: Frontiers
+    ) -> dict[str, tuple[Folder, ...]]:
+        """Which folders of each shelf the next batch may need."""
+        result: dict[str, tuple[Folder, ...]] = {}
+        last = self.store.last.folders if self.store.last else {}
+        for shelf in {**last, **counts}:
+            rows, latest = counts.get(shelf, (0, None))
+            new = (self.store.folder(batch, shelf, rows, latest),) if rows else ()
+            if shelf.startswith((BUFFER, STATE)):
+                result[shelf] = new  # written anew each time
+            elif shelf.startswith(FIRST):
+                found = (*last.get(shelf, ()), *new)
+                result[shelf] = self.store.compact(batch, shelf, found, self.width, None)
+            elif shelf.startswith(ROWS):
+                pred = shelf.removeprefix(ROWS)
+                since = self.keeping.kept(pred, now).since
+                found = (*last.get(shelf, ()), *new)
+                if self.evaluation.schema.is_temporal(pred):
+                    found = tuple(f for f in found if f.latest is None or f.latest >= since)
+                bound = since if since > BEGIN else None
+                result[shelf] = self.store.compact(batch, shelf, found, self.width, bound)
+        return {shelf: found for shelf, found in sorted(result.items()) if found}
+
+    # ------------------------------------------------------------------------ answers
+
+    def _deliver(self, counts: Mapping[str, tuple[int, int | None]], batch: int) -> None:
+        """New answers to their sinks, which overwrite what they have of this batch."""
+        names = the(self.program.schema).column_names
+        for name, sink in self.sinks.items():
+            shelf = name if name in (REJECTS, LATE) else ROWS + name
+            rows, _ = counts.get(shelf, (0, None))
+            if not rows:
+                continue
+            found = self.store.written(batch, shelf, self.width)
+            if shelf == name:
+                columns, types = arrival.REPORT_COLUMNS, arrival.REPORT
+            else:
+                columns, types = names[name], self.types[name]
+            relation = wire.unpacked(found, None, types)
+            if isinstance(sink, Relations):
+                sink.take(relation, batch)
+            elif callable(sink):
+                sink(shown(relation, columns, types), batch)
+            else:
+                write(relation, columns, types, sink, batch_id=batch)
+
+    def _counted(self, seen: Mapping[str, Seen], answers: Mapping[str, int]) -> dict[str, Any]:
+        """The figures of the run so far."""
+        old = self.store.last.figures if self.store.last else {}
+        streams = dict(old.get("streams", {}))
+        for name, found in seen.items():
+            so_far = streams.get(name, [0, 0, 0])
+            now = (found.rows, found.rejected, found.late)
+            streams[name] = [a + b for a, b in zip(so_far, now, strict=True)]
+        total = dict(old.get("answers", {}))
+        for name, count in answers.items():
+            total[name] = total.get(name, 0) + count
+        return {"streams": streams, "answers": total}

@@ -1,0 +1,148 @@
+"""The queries of a program in DuckDB against the kernel's answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from random import Random
+
+import duckdb
+from attrs import evolve
+from kernel_checks import arrivals, compiled, tables
+from oracle.programs import LAST_TIME, Case
+
+from streamlog.analysis.builtins import TICK
+from streamlog.compiler import Compilation
+from streamlog.kernel import Kernel
+from streamlog.plan.sql import (
+    Context,
+    Unsupported,
+    Version,
+    named,
+    predicate_query,
+    render,
+    rule_query,
+)
+from streamlog.runtime.executor import END, Row
+from streamlog.syntax.ast import Type
+
+FIRST, PAST = -20, LAST_TIME + 40
+_SQL_TYPES = {Type.FLOAT: "DOUBLE", Type.STRING: "VARCHAR", Type.BOOL: "BOOLEAN", None: "VARCHAR"}
+_TYPES = {str: Type.STRING, bool: Type.BOOL, int: Type.INT, float: Type.FLOAT}
+
+
+def everything(program: Compilation, case: Case) -> dict[str, set[Row]]:
+    """The rows of every predicate of the plan: those that are given and the kernel's answers."""
+    given = tables(program, case)
+    facts = arrivals(program, case)
+    answers = Kernel(program, given).step(facts, dict.fromkeys(facts, END))
+    assert program.plan
+    rows = {name: set() for name in program.plan.arity}
+    rows[TICK] = {(row[0],) for stream in facts.values() for row in stream}
+    for part in (given, facts, answers):
+        for name, found in part.items():
+            rows.setdefault(name, set()).update(found)
+    return rows
+
+
+def context_of(program: Compilation, rows: dict[str, set[Row]]) -> Context:
+    """Columns that inference does not know are what they hold."""
+    assert program.plan and program.closed and program.closed.types
+    types = program.closed.types
+    columns = {
+        name: tuple(
+            types.column(name, i) or next((_TYPES[type(r[i])] for r in rows[name]), None)
+            for i in range(arity)
+        )
+        for name, arity in program.plan.arity.items()
+    }
+    return Context(program.plan, types, program.closed.times, column_types=columns)
+
+
+def load(db: duckdb.DuckDBPyConnection, context: Context, rows: dict[str, set[Row]]) -> None:
+    for name, arity in context.plan.arity.items():
+        if not arity:
+            continue
+        kinds = (_SQL_TYPES.get(context.column_of(name, i), "BIGINT") for i in range(arity))
+        columns = ", ".join(f"c{i} {kind}" for i, kind in enumerate(kinds))
+        db.execute(f'CREATE OR REPLACE TABLE "{name}" ({columns})')
+        if rows[name]:
+            marks = f"({', '.join('?' * arity)})"
+            values = [v for row in sorted(rows[name]) for v in row]
+            db.execute(
+                f'INSERT INTO "{name}" VALUES {", ".join([marks] * len(rows[name]))}', values
+            )
+
+
+def check(case: Case, rng: Random, db: duckdb.DuckDBPyConnection) -> Counter[str]:
+    """Counts of the predicates that were compared, and of those that have no query, by why."""
+    program = compiled(case)
+    rows = everything(program, case)
+    context = context_of(program, rows)
+    load(db, context, rows)
+    done: Counter[str] = Counter()
+    assert program.plan and program.closed and program.closed.schema
+    timers = {p for c in program.plan.components if c.is_timer for p in c.preds}
+    known = tables(program, case)
+    for name in program.closed.schema.rules_of:
+        if name in timers:
+            continue
+        try:
+            query = predicate_query(name, context)
+            whole = predicate_query(name, evolve(context, sliced=False))
+        except Unsupported as reason:
+            done[f"no query: {reason}"] += 1
+            continue
+        done["compared"] += 1
+        given = set(known.get(name, ()))
+        expected = Counter(rows[name] - given)
+
+        def answer(text: str, parameters: dict[str, int] | None = None, of=given) -> Counter[Row]:
+            return Counter(r for r in db.execute(text, parameters).fetchall() if r not in of)
+
+        assert answer(render(whole, "duckdb")) == expected, f"{name}, everything"
+        if not program.closed.schema.is_temporal(name):
+            assert answer(render(query, "duckdb")) == expected, f"{name}, static"
+            continue
+        text = render(query, "duckdb")
+        cuts = sorted(rng.sample(range(-2, LAST_TIME + 6), 2))
+        for slices in ([FIRST, PAST], [FIRST, *cuts, PAST]):
+            for low, high in pairwise(slices):
+                found = answer(text, _only({"low": low, "high": high}, text))
+                wanted = Counter(r for r in expected if low <= r[0] < high)
+                assert found == wanted, f"{name} from {low} to {high}"
+    done += _deltas(program, context, rng, db)
+    return done
+
+
+def _only(parameters: dict[str, int], text: str) -> dict[str, int]:
+    """DuckDB refuses arguments that a query does not have."""
+    return {name: value for name, value in parameters.items() if f"${name}" in text}
+
+
+def _deltas(
+    program: Compilation, context: Context, rng: Random, db: duckdb.DuckDBPyConnection
+) -> Counter[str]:
+    """From whichever goal a conjunction starts, it finds the same; from no rows nothing."""
+    done: Counter[str] = Counter()
+    assert program.plan
+    total = evolve(context, sliced=False)
+    empty = evolve(total, table=lambda name, v: named("nothing" if v is Version.DELTA else name))
+    for rule in program.plan.rules:
+        if len(rule.pipelines) < 2:
+            continue
+        try:
+            queries = [
+                rule_query(rule, total, delta=i) for i in (None, *range(len(rule.pipelines)))
+            ]
+            none = rule_query(rule, empty, delta=0)
+        except Unsupported:
+            continue
+        first, *others = (Counter(db.execute(render(q, "duckdb")).fetchall()) for q in queries)
+        assert all(set(first) == set(o) for o in others), f"conjunction {rule.number}"
+        assert rule.pipelines[0].start is not None
+        pred = rule.pipelines[0].start.pred
+        db.execute(f'CREATE OR REPLACE TABLE "nothing" AS SELECT * FROM "{pred}" LIMIT 0')
+        assert not db.execute(render(none, "duckdb")).fetchall()
+        done["deltas"] += 1
+    return done

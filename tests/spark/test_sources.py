@@ -1,0 +1,281 @@
+"""Files into Spark: nothing is lost and nothing misread, row by row as the local engine has it."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.utils import StreamingQueryException
+from runtime.test_malformed import PROGRAM as MALFORMED
+from runtime.test_malformed import bad_csv, bad_json, good_rows
+from streaming import compiled
+
+from streamlog.compiler import Compilation
+from streamlog.runtime import sources as local
+from streamlog.runtime.ingest import Checker, Reject
+from streamlog.runtime.sources import SourceError
+from streamlog.spark.ingest import checked
+from streamlog.spark.sources import read, read_stream
+from streamlog.syntax.ast import Type
+
+S = compiled("stream s(T: time, area: string). output o. o(T, A) <- s(T, A).")
+TYPES = (Type.TIME, Type.STRING)
+
+
+@pytest.fixture(autouse=True)
+def interpreted(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
+    """Small files are read faster than code for them is compiled."""
+    fast = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    compiles = "malformed" in request.node.name
+    for key, value in fast.items():
+        if not compiles:
+            spark.conf.set(key, value)
+    yield
+    for key in fast:
+        spark.conf.unset(key)
+
+
+def on_spark(
+    spark: SparkSession,
+    path: Path,
+    program: Compilation = S,
+    types: tuple[Type, ...] = TYPES,
+    header: bool = True,
+) -> tuple[Counter[Any], list[Any]]:
+    """The good rows, and the bad."""
+    frame, text = read(spark, path, "s", program, header=header)
+    rows = checked(frame, program, "s", types, text).collect()
+    good = Counter(tuple(r)[: len(types)] for r in rows if r.reason is None)
+    return good, [r for r in rows if r.reason is not None]
+
+
+def as_local(spark: SparkSession, path: Path, header: bool = True) -> list[str]:
+    """Spark's reasons, if it finds what the local engine finds."""
+    rows = list(local.read(local.Input("s", path, header), Checker(S, "s")))
+    good, bad = on_spark(spark, path, header=header)
+    assert good == Counter(r for r in rows if not isinstance(r, Reject))
+    assert len(bad) == sum(isinstance(r, Reject) for r in rows)
+    return sorted(r.reason for r in bad)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_malformed_rows(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    rng = random.Random(11)
+    program = compiled(MALFORMED)
+    names = ("T", "area", "n", "x")
+    lines = []
+    for row in good_rows(200, rng):
+        plain = ",".join(map(str, row))
+        lines.append(
+            (plain if kind == "csv" else json.dumps(dict(zip(names, row, strict=True)))).encode()
+        )
+    lines += (bad_csv(rng) if kind == "csv" else bad_json(rng) for _ in range(1_000))
+    rng.shuffle(lines)
+    path = tmp_path / f"rows.{kind}"
+    header = [b"T,area,n,x"] if kind == "csv" else []
+    path.write_bytes(b"\n".join(header + lines) + b"\n")
+    rows = list(local.read(local.Input("s", path), Checker(program, "s")))
+    types = (Type.TIME, Type.STRING, Type.INT, Type.FLOAT)
+    good, bad = on_spark(spark, path, program, types)
+    assert good == Counter(r for r in rows if not isinstance(r, Reject))
+    assert len(bad) == sum(isinstance(r, Reject) for r in rows)
+    assert all(r.reason.isprintable() and json.loads(r.raw) is not None for r in bad)
+    assert len({r.reason for r in bad}) > 20
+
+
+CSV = "T,area\n1,a\n2,\n\n3,b,c\n4\n5,Zürich\r\n6, x \n7,lone\rreturn\n"
+QUOTED = (
+    'T,area\n1,"a"\n"2","b, c"\n3,"say ""hi"""\n4,ga"te\n5,""\n"6",x\n7,"open\n8,"a"b\n9,"a",b\n'
+    ',"""\n10,""""\n11," "\r\n12,"Zürich, Bern"\n'
+)
+
+
+def test_csv(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(CSV, newline="")
+    assert as_local(spark, path) == ["1 values where 2 are wanted", "3 values where 2 are wanted"]
+    path.write_text(CSV.replace(",", "\t"), newline="")
+    path = path.rename(tmp_path / "a.tsv")
+    as_local(spark, path)
+
+
+def test_csv_with_quotes(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(QUOTED, newline="")
+    open_ = "a quote is not closed, or not at the end of its field"
+    assert as_local(spark, path) == ["3 values where 2 are wanted", open_, open_, open_]
+
+
+def test_the_names_decide(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    for text in [
+        "area,T\na,1\nb,2,3\n",
+        ' AREA , other,"t"\r\na,x,1\r\n',
+        'T,"x, y",area,T2\n1,"p, q",a,\n2,p,b,\n3,p,q\n',
+        "T,a,area,a\n1,x,y,z\n",
+        "\ufeffT,area\n1,a\n",
+        "\n\nT,area\n1,a\n",
+        "T,Größe,area\n1,ä,ö\n",
+        "",
+        "T,area\n",
+    ]:
+        path.write_text(text, newline="")
+        as_local(spark, path)
+    path.write_text("T,name\n1,a\n")
+    with pytest.raises(SourceError, match="has no column `area`; its columns are 'T', 'name'"):
+        read(spark, path, "s", S)
+
+
+def test_no_header(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    for text in ["1,a\n2,b\n", "\ufeff1,a\n", "T,area\n1,a\n", ""]:
+        path.write_text(text)
+        as_local(spark, path, header=False)
+
+
+def test_bytes_that_are_no_text(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(
+        b'T,area\n1,\xff\n2,"\xff"\n3,a,\xff\n4,\xc3\xa9\n5,\xef\xbf\xbd\n6,"\xc3\xa9,"\n'
+    )
+    assert as_local(spark, path) == [
+        "3 values where 2 are wanted",
+        "column `area`: '?' is not UTF-8",
+        "column `area`: '?' is not UTF-8",
+    ]
+
+
+def test_a_folder_whose_files_differ(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("T,area\n1,a\n")
+    (tmp_path / "b.csv").write_text("area,T\nb,2\n")
+    (tmp_path / "c.csv").write_text("n,area,T\n0,c,3\n")
+    (tmp_path / "d.csv").write_text("T,area\n4,d\n")
+    (tmp_path / "_SUCCESS").touch()
+    good, bad = on_spark(spark, tmp_path)
+    assert (good, bad) == (Counter([(1, "a"), (2, "b"), (3, "c"), (4, "d")]), [])
+    (tmp_path / "e.csv").write_text("T,n\n4,d\n")
+    with pytest.raises(SourceError, match=r"e.csv' has no column `area`"):
+        read(spark, tmp_path, "s", S)
+    (tmp_path / "f.jsonl").touch()
+    with pytest.raises(SourceError, match="several kinds: csv, jsonl"):
+        read(spark, tmp_path, "s", S)
+
+
+def test_json_lines(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    lines = [
+        '{"T": 1, "area": "a"}', '{"t": 2, "AREA": "b", "more": [1, {}]}', '[3, "c"]', "[3]",
+        '{"T": "2026-11-15", "area": "\\ud83d\\ude80"}', '{"T": 5, "area": "\\ude80"}',
+        '{"T": 5, "area": "\\ud83d"}', '{"T": 5, "area": "\\\\ude80"}', '{"T": 1, "area": "a"} x',
+        '{"T": 1, "area": "a"}, {"T": 2, "area": "b"}', '{"T": 1, "area": "a"}] x', '{"T": 1}',
+        '{"T": null, "area": "a"}', '{"T": 1, "area": null}', '{"T": 1, "area": 5}', "", " \t",
+        '{"T": 1.0, "area": "a"}', '{"T": true, "area": "a"}', '{"T": 1e3, "area": "a"}', "5",
+        '{"T": {}, "area": []}', '{"T": 9223372036854775808, "area": "a"}', "[" * 3000, "null",
+        "[1, 2, 3]", '"text"', '{"area": "Zürich", "T": " 7 "}', '{"T": 8, "area": ""}',
+    ]  # fmt: skip
+    path.write_text("\n".join(lines) + "\r\n")
+    reasons = as_local(spark, path)
+    assert {
+        "1 values where 2 are wanted",
+        "3 values where 2 are wanted",
+        "malformed JSON",
+        "column `area` is missing",
+        "column `area`: a value is missing",
+        "column `area`: 5 is no string",
+        "column `T`: True is no time",
+        "column `T`: the time 9223372036854775808 lies outside the years 1 to 9999",
+        "a text has half a character",
+        "5 is no row",
+    } <= set(reasons)
+    path.write_bytes(b'{"T": 1, "area": "\xff"}\n{"T": 2, "area": "\xc3\xa9"}\n')
+    assert as_local(spark, path) == ["the line is not UTF-8"]
+
+
+def test_parquet(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    times = pa.array([1, None, 3], pa.timestamp("us"))
+    pq.write_table(pa.table({"AREA": ["a", "b", None], "n": [1, 2, 3], "t": times}), path)
+    assert as_local(spark, path) == [
+        "column `T`: a value is missing",
+        "column `area`: a value is missing",
+    ]
+    assert as_local(spark, tmp_path)
+    pq.write_table(pa.table({"one": [1], "two": ["a"]}), path)
+    assert as_local(spark, path, header=False) == []
+    with pytest.raises(SourceError, match="has no column `T`"):
+        read(spark, path, "s", S)
+
+
+def test_what_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="there is no file"):
+        read(spark, tmp_path / "gone.csv", "s", S)
+    with pytest.raises(SourceError, match=r"has no \.csv"):
+        read(spark, tmp_path, "s", S)
+    (tmp_path / "a.txt").touch()
+    with pytest.raises(SourceError, match="what kind of file is"):
+        read(spark, tmp_path / "a.txt", "s", S)
+    with pytest.raises(SourceError, match="kafka://host:port/topic"):
+        read_stream(spark, "kafka://localhost", "s", S)
+    with pytest.raises(SourceError, match="is no folder"):
+        read_stream(spark, tmp_path / "a.txt", "s", S)
+
+
+def streamed(spark: SparkSession, folder: Path, name: str, **options: Any) -> Counter[Any]:
+    """The rows that came in, each bad one as its reason."""
+    frame, text = read_stream(spark, folder, "s", S, **options)
+    query = (
+        checked(frame, S, "s", TYPES, text)
+        .writeStream.format("memory")
+        .queryName(name)
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        query.awaitTermination()
+        return Counter(r.reason or (r.c0, r.c1) for r in spark.table(name).collect())
+    finally:
+        query.stop()
+
+
+def test_a_folder_that_is_being_filled(spark: SparkSession, tmp_path: Path) -> None:
+    for kind, one, two, reason in [
+        ("csv", 'area,T\n"a",1\nc\n', "area,T\r\nb,2\r\n", "1 values where 2 are wanted"),
+        ("jsonl", '{"T": 1, "area": "a"}\nc\n', '{"area": "b", "T": 2}\r\n', "malformed JSON"),
+    ]:
+        folder = tmp_path / kind
+        folder.mkdir()
+        (folder / f"one.{kind}").write_text(one)
+        (folder / f"two.{kind}").write_text(two, newline="")
+        rows = streamed(spark, folder, f"filled_{kind}", most_files=1)
+        assert rows == Counter([(1, "a"), (2, "b"), reason])
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(SourceError, match="what kind of files will come"):
+        read_stream(spark, empty, "s", S)
+    for kind in "csv", "jsonl", "parquet":
+        assert read_stream(spark, empty, "s", S, kind=kind)[0].isStreaming
+
+
+def test_a_stream_s_file_with_other_columns_is_not_misread(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("T,area\n1,2\n")
+    (tmp_path / "b.csv").write_text("area,T\n3,4\n")
+    with pytest.raises(StreamingQueryException, match=r"b\.csv"):
+        streamed(spark, tmp_path, "differing")
+
+
+def test_rate(spark: SparkSession) -> None:
+    program = compiled("stream s(T: time, n: int). output o. o(T, N) <- s(T, N).")
+    frame, text = read_stream(spark, "rate://10", "s", program)
+    rows = checked(frame, program, "s", (Type.TIME, Type.INT), text)
+    assert rows.isStreaming
+    assert rows.columns == ["c0", "c1", "reason", "raw"]
