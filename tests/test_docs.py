@@ -9,9 +9,10 @@ What a block is for stands behind its fence:
     slog file=a/b.slog      is also written to that file, for `use` and for commands further down
     console                 each `$ streamlog …` prints what stands below it; so does `$ cat …`
     mermaid                 is a diagram; with explain=a/b.slog, the graph of that program
+    python kernel=a/b.slog  is the code that the kernel generates for that program
     ebnf                    uses no name that it does not define
     bash                    is what a shell can read
-    text                    is not checked
+    text                    is not checked; with file=a/b.csv it is written, too
 
 UPDATE_GOLDENS=1 writes what the commands print now into the pages.
 """
@@ -38,8 +39,9 @@ from streamlog.analysis.builtins import (
 )
 from streamlog.app.cli import main
 from streamlog.codes import CODES
-from streamlog.compiler import Mode, compile_source
+from streamlog.compiler import Mode, compile_file, compile_source
 from streamlog.diagnostics import Diagnostic, Source
+from streamlog.kernel import Kernel
 from streamlog.syntax.ast import Type
 from streamlog.syntax.declare import STREAM_OPTIONS
 from streamlog.syntax.literals import UNITS
@@ -57,7 +59,7 @@ PAGES = [
 LANGUAGE = ROOT / "docs" / "language.md"
 DIAGNOSTICS = ROOT / "docs" / "diagnostics.md"
 UPDATE = bool(os.environ.get("UPDATE_GOLDENS"))
-KNOWN = {"slog", "console", "mermaid", "ebnf", "bash", "text"}
+KNOWN = {"slog", "console", "mermaid", "ebnf", "bash", "python", "text"}
 DIAGRAMS = ("flowchart", "graph", "sequenceDiagram", "stateDiagram-v2", "gantt", "timeline")
 
 
@@ -226,6 +228,8 @@ def run_session(page: Path, folder: Path, wrong: list[str]) -> list[Block]:
             now = transcript(block.text)
         elif block.language == "mermaid" and explained:
             now = run(f"streamlog explain --graph mermaid {explained}")
+        elif block.language == "python":
+            now = Kernel(compile_file(Path(block.option("kernel") or "")), {}).source
         else:
             continue
         if now != block.text:
