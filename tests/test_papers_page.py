@@ -14,6 +14,7 @@ from streamlog.compiler import compile_file, the
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "papers.md"
 CONTRACT = ROOT / "docs" / "time-contract.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 
 def numbered(kind: str, first: int, last: int) -> list[str]:
@@ -137,7 +138,7 @@ def test_a_row_says_where_or_why_not(item: Item) -> None:
 
 
 def test_every_path_exists() -> None:
-    for page in (PAGE, CONTRACT):
+    for page in (PAGE, CONTRACT, ARCHITECTURE):
         named = paths_in(page.read_text(encoding="utf-8"))
         assert [path for path in named if not (ROOT / path).exists()] == []
 
