@@ -22,7 +22,9 @@ import streamlog
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from streamlog.spark import run, session
+from streamlog.spark import session
+from streamlog.spark.batch import evaluate
+from streamlog.spark.inputs import Inputs
 from streamlog.spark.session import Jobs
 from streamlog.spark.sources import read
 
@@ -95,8 +97,10 @@ def alarms(folder: Path, count: int, hot: bool) -> dict[str, Path]:
 
 def by_rules(text: str, spark: SparkSession, files: dict[str, Path], output: str) -> DataFrame:
     program = streamlog.compile(text)
-    inputs = {name: read(spark, path, name, program) for name, path in files.items()}
-    return run(program, inputs)[output]
+    frames = {name: read(spark, path, name, program) for name, path in files.items()}
+    texts = [name for name, (_, is_text) in frames.items() if is_text]
+    given = Inputs.of(spark, program, {name: frame for name, (frame, _) in frames.items()}, texts)
+    return evaluate(program, given)[output]
 
 
 def measured(spark: SparkSession, make: Callable[[], DataFrame], path: Path) -> tuple[float, int]:

@@ -145,7 +145,7 @@ class _SparkRun:
     def all_at_once(self) -> None:
         from streamlog.spark.batch import evaluate
         from streamlog.spark.failures import explained
-        from streamlog.spark.inputs import Inputs
+        from streamlog.spark.inputs import Inputs, counted
         from streamlog.spark.session import Jobs
         from streamlog.spark.sinks import write
         from streamlog.spark.sources import read
@@ -169,8 +169,10 @@ class _SparkRun:
                     counts[name] = len(local)
                     printing.add(name, local)
                 else:
-                    names, types = self._columns(name)
-                    counts[name] = write(rows, names, types, self.paths[name])
+                    names = self.schema.column_names[name]
+                    rows, count = counted(rows)
+                    write(rows, names, self.types[name], self.paths[name])
+                    counts[name] = count()
         printing.finish()
         self._report(given)
         rounds = found.metrics.rounds

@@ -28,8 +28,10 @@ from pyspark.sql.types import (
 
 from streamlog.compiler import Compilation, the
 from streamlog.runtime.ingest import Checker
-from streamlog.spark.values import Reading, clock, ranged, typed
+from streamlog.runtime.values import written
+from streamlog.spark.values import Reading, clock, let, says, typed, whole
 from streamlog.spark.values import text as literal
+from streamlog.spark.written import as_written
 from streamlog.syntax.ast import Type
 
 # What `sources` hands over beside the fields: a row that could not be read, and why.
@@ -170,14 +172,15 @@ def checked(
         else:
             reading = typed(field, held, type_)
         limits = checker.ranges.get(position)
-        readings.append(reading if limits is None else ranged(reading, type_, *limits))
+        readings.append(reading if limits is None else _ranged(reading, type_, *limits))
     casts = [f"CAST({{}} AS {_SQL[t]})" for t in types]
     fast = [casts[i].format(r.fast) + f" AS f{i}" for i, r in enumerate(readings) if r.fast]
-    values, reasons = [], []
+    values: list[str] = []
+    bad: list[tuple[str, str]] = []  # when a row is, and the reason
     has_corrupt = CORRUPT in frame.columns
     if has_corrupt:
         why = WHY if WHY in frame.columns else "'the row cannot be read'"
-        reasons.append(f"WHEN {CORRUPT} IS NOT NULL THEN {why}")
+        bad.append((f"{CORRUPT} IS NOT NULL", why))
     for i, reading in enumerate(readings):
         value, is_bad = f"f{i}", f"f{i} IS NULL"
         if reading.fast != reading.value:
@@ -188,17 +191,14 @@ def checked(
                 value, is_bad = careful, f"{careful} IS NULL"
         values.append(f"{value} AS c{i}")
         column = literal(f"column `{checker.names[i]}`: ")
-        reasons.append(f"WHEN {is_bad} THEN CONCAT({column}, {reading.reason})")
-    reason = f"CASE {' '.join(reasons)} END" if reasons else "CAST(NULL AS STRING)"
+        bad.append((is_bad, f"CONCAT({column}, {reading.reason})"))
+    whens = " ".join(f"WHEN {test} THEN {reason}" for test, reason in bad)
+    any_bad = " OR ".join(f"({test})" for test, _ in bad)
     raw = _raw([f.name for f in found], has_corrupt)
-    return (
-        plain.selectExpr("*", *fast)
-        .selectExpr(*values, f"{reason} AS {REASON}", *plain.columns)
-        .selectExpr(
-            *(f"c{i}" for i in range(len(types))),
-            REASON,
-            f"CASE WHEN {REASON} IS NOT NULL THEN {raw} END AS {RAW}",
-        )
+    return plain.selectExpr("*", *fast).selectExpr(
+        *values,
+        (f"CASE {whens} END" if bad else "CAST(NULL AS STRING)") + f" AS {REASON}",
+        (f"CASE WHEN {any_bad} THEN {raw} END" if bad else "CAST(NULL AS STRING)") + f" AS {RAW}",
     )
 
 
@@ -223,3 +223,17 @@ def _plain(frame: DataFrame) -> DataFrame:
         names.append(name if name in (CORRUPT, WHY) else f"x{number}")
         number += name not in (CORRUPT, WHY)
     return frame.toDF(*names)
+
+
+def _ranged(reading: Reading, type_: Type, low: float, high: float) -> Reading:
+    """A value, unless its column's declared range leaves it out."""
+    ends = [f"{float(e)!r}D" if type_ is Type.FLOAT else whole(int(e)) for e in (low, high)]
+    inside = f"IF(r >= {ends[0]} AND r <= {ends[1]}, r, NULL)"
+    limits = f" is outside the declared range {written(low, type_)} to {written(high, type_)}"
+    beyond = says(as_written("r", type_), literal(limits))
+    fast = reading.fast
+    return Reading(
+        let("r", reading.value, inside),
+        let("r", reading.value, f"IF(r IS NULL, {reading.reason}, {beyond})"),
+        fast and f"CASE WHEN {fast} >= {ends[0]} AND {fast} <= {ends[1]} THEN {fast} END",
+    )

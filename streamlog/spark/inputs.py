@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from functools import reduce
+from typing import Any
 
 from attrs import field, frozen, mutable
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -145,11 +147,12 @@ class Inputs:
 
 
 _BYTES_A_ROW = 32
+_PATIENCE = 2.0  # seconds
 
 
 def _bytes(frame: DataFrame) -> int:
     plan = frame._jdf.queryExecution().optimizedPlan()
-    return int(plan.stats().sizeInBytes().toString())
+    return int(str(plan.stats().sizeInBytes()))
 
 
 def _facts(program: Compilation) -> dict[str, list[Row]]:
@@ -165,7 +168,19 @@ def _facts(program: Compilation) -> dict[str, list[Row]]:
     }
 
 
+def counted(rows: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
+    """The rows, and how many the job that computes them has found."""
+    counting = Observation()
+    observed = rows.observe(counting, F.count(F.lit(1)).alias("rows"))
+    return observed, lambda: _observed(counting).get("rows", 0)
+
+
 def _observed(observation: Observation) -> dict[str, int]:
-    """What was counted, without waiting for it."""
-    found = observation._jo.getOrEmpty()  # type: ignore[attr-defined]
-    return {str(key): int(found.apply(key)) for key in ("rows", "rejected") if found.contains(key)}
+    """What was counted, if a job has run over the rows: figures come a moment after its end."""
+    handle: Any = observation._jo
+    patience = time.monotonic() + _PATIENCE
+    while not handle.future().isCompleted():
+        if time.monotonic() > patience:
+            return {}
+        time.sleep(0.01)
+    return {key: int(value) for key, value in observation.get.items()}

@@ -2,8 +2,12 @@
 
 What comes out has a column for each of the predicate's: strings from CSV, variants from JSON. A
 line that cannot be read is in the column `_corrupt`, with the reason in `_why`; it is checked
-with the rest. A line has to stand for itself: unlike the local engine, Spark reads no quoted
-field that goes on in the next line, and rejects both.
+with the rest.
+
+Where it differs from the local engine: a line has to stand for itself, so of a quoted field that
+goes on in the next line both lines are rejected, unless the second is a row by itself; a line of
+CSV with nothing but white space is passed over; and JSON that has a key twice, or NaN in it, is
+malformed.
 """
 
 from __future__ import annotations
@@ -50,24 +54,19 @@ def fields(
     strict = r'"[^"]*+(?:""[^"]*+)*+"'
     well = rf"\A(?:{d}(?:{strict}(?={d}|\z)|(?!\")[^{d}]*+))*+\z".replace(r"\"", '"')
     each = rf"{d}({strict}|[^{d}]*+)"
-    found = let(
-        "s",
-        f"CONCAT({text(delimiter)}, {LINE})",
-        f"CASE WHEN s RLIKE r'{well}' THEN REGEXP_EXTRACT_ALL(s, r'{each}', 1) END",
-    )
-    found = f"CASE WHEN {LINE} IS NOT NULL THEN {found} END"
+    marked = f"CONCAT({text(delimiter)}, {LINE})"
+    found = f"REGEXP_EXTRACT_ALL({marked}, r'{each}', 1)"
+    found = f"CASE WHEN {LINE} IS NOT NULL AND {marked} RLIKE r'{well}' THEN {found} END"
     rows = rows.selectExpr(*pieces, f"{line} AS {LINE}")
     rows = rows.selectExpr(*pieces, LINE, f"{found} AS found")
     values = []
     for name, place in zip(names, picked, strict=True):
         plain = pieces[place] if len(pieces) == width else "''"
         part = f"found[{place}]"
-        unquoted = "REPLACE(SUBSTR(q, 2, LENGTH(q) - 2), '\"\"', '\"')"
-        unquoted = let("q", part, f"IF(STARTSWITH(q, '\"'), {unquoted}, q)")
-        field = (
-            f"CASE WHEN {LINE} IS NULL THEN {plain} WHEN SIZE(found) = {width} THEN {unquoted} END"
-        )
-        values.append(f"{field} AS `{name}`")
+        unquoted = f"REPLACE(SUBSTR({part}, 2, LENGTH({part}) - 2), '\"\"', '\"')"
+        unquoted = f"IF(STARTSWITH({part}, '\"'), {unquoted}, {part})"
+        field = f"WHEN {LINE} IS NULL THEN {plain} WHEN SIZE(found) = {width} THEN {unquoted}"
+        values.append(f"CASE {field} END AS `{name}`")
     bad = f"{LINE} IS NOT NULL AND (found IS NULL OR SIZE(found) <> {width})"
     count = f"CONCAT(SIZE(found), {text(f' values where {width} are wanted')})"
     rows = rows.selectExpr(

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 # For one machine and small data; nothing here changes an answer.
 LOCAL: Mapping[str, str] = {
@@ -29,7 +27,6 @@ LOCAL: Mapping[str, str] = {
     "spark.driver.bindAddress": "127.0.0.1",
     # The plans of rules with many goals are deep.
     "spark.driver.extraJavaOptions": "-Xss16m",
-    "spark.log.level": "ERROR",
 }
 
 
@@ -55,6 +52,10 @@ def session(
         master = "local[*]"
     # Workers must run this very Python, with the packages it has.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master is not None and master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        quiet = (Path(__file__).parent / "log4j2.properties").as_uri()
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={quiet}")
     builder = SparkSession.builder.appName("streamlog")
     if master is not None:
         builder = builder.master(master)
@@ -78,25 +79,25 @@ def usable(spark: SparkSession) -> SparkSession:
 
 
 class Jobs:
-    """Counts the jobs that run inside a `with` block, by a job group of its own."""
+    """Counts the jobs that Spark runs inside a `with` block, whoever asks for them."""
 
     def __init__(self, spark: SparkSession, what: str) -> None:
-        self.spark, self.what = spark, what
+        self._context: Any = spark.sparkContext
+        self._what = what
         self.count = 0
 
     def __enter__(self) -> Jobs:
-        self._context = self.spark.sparkContext
-        self._group = f"streamlog {id(self)}"
-        self._context.setJobGroup(self._group, self.what)
+        self._before = self._context.getLocalProperty(_DESCRIPTION)
+        self._context.setLocalProperty(_DESCRIPTION, self._what)
+        self._start = self._total()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        tracker = self._context.statusTracker()
-        self.count = len(tracker.getJobIdsForGroup(self._group))
-        self._context.setLocalProperty("spark.jobGroup.id", "")
-        self._context.setLocalProperty("spark.job.description", "")
+    def __exit__(self, *failure: object) -> None:
+        self.count = self._total() - self._start
+        self._context.setLocalProperty(_DESCRIPTION, self._before)
+
+    def _total(self) -> int:
+        return int(self._context._jsc.sc().dagScheduler().numTotalJobs())
+
+
+_DESCRIPTION = "spark.job.description"

@@ -40,7 +40,7 @@ def read(
     """The rows of a file, or of all the files of one kind in a folder.
 
     The columns of each file are found by the names in it: files with other columns, or the same
-    in another order, may lie in one folder. `header`: no names, so columns count by position.
+    in another order, may lie in one folder. Without a `header`, columns count by position.
     """
     names = the(program.schema).column_names[pred]
     files = _files(Path(path))

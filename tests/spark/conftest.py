@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-
-pytest.importorskip("pyspark")
-
 from pyspark.sql import SparkSession
 
 from streamlog.spark.session import session
 
+# The data are tiny: compiling queries to Java would take longer than running them.
+TINY = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.memory": "2g",
+}
 
-@pytest.fixture(scope="session")
+
+@pytest.fixture(scope="session", autouse=True)
 def spark() -> Iterator[SparkSession]:
-    made = session("local[2]")
+    made = session("local[2]", TINY)
     yield made
     made.stop()

@@ -1,0 +1,228 @@
+"""Answers of Spark to files that read as those of the local engine (`runtime.sinks`).
+
+Spark writes the parts in parallel; here they become one file, which is there whole or not at all.
+Only for paths of this machine: elsewhere, what Spark's own writers leave is what there is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+
+from pyarrow import parquet
+from pyspark.sql import DataFrame
+
+from streamlog.runtime.sinks import csv_lines
+from streamlog.runtime.sources import CSV, JSON_LINES, PARQUET, SourceError, format_of
+from streamlog.spark.values import in_calendar, let, text
+from streamlog.spark.written import duration, iso
+from streamlog.syntax.ast import Type
+
+Names = Sequence[str]
+Types = Sequence[Type]
+
+_TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
+
+
+def write(
+    rows: DataFrame,
+    names: Names,
+    types: Types,
+    path: str | Path,
+    format: str | None = None,
+    batch_id: int | None = None,
+) -> None:
+    """A relation's rows (`c0`, `c1`, …), in their order by value, as csv, jsonl or parquet.
+
+    Without a batch, `path` becomes one file if its name says of which kind, and else a folder
+    with one. With one, the file is in the folder `batch=<id>` of `path`: written again it is
+    replaced, and a batch without rows leaves none.
+    """
+    target = Path(path)
+    kind = format or format_of(target)
+    if "://" in str(path):
+        _write_elsewhere(shown(rows, names, types), str(path), kind, batch_id)
+        return
+    if batch_id is not None:
+        target = target / f"batch={batch_id}" / f"part.{kind}"
+    elif not target.suffix:
+        target = target / f"part.{kind}"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.is_dir():
+            raise SourceError(f"'{target}' cannot be written: it is a folder")
+        with _beside(target) as folder:
+            whole = _part(rows.sort(*rows.columns), names, types, kind, folder)
+            if whole is not None or batch_id is None:
+                (whole or _empty(folder, names, kind)).replace(target)
+            else:
+                target.unlink(missing_ok=True)
+                target.parent.rmdir()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SourceError(f"'{target}' cannot be written: {reason}") from None
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """A hidden folder on the same disk, so that what is made there can be moved in one step."""
+    root = target.parent if target.parent.name[:6] != "batch=" else target.parent.parent
+    folder = Path(mkdtemp(prefix=f".{target.name}-", dir=root))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _part(rows: DataFrame, names: Names, types: Types, kind: str, folder: Path) -> Path | None:
+    """The rows as one file; None if there are none."""
+    parts = folder / "parts"
+    if kind == PARQUET:
+        with _microseconds(rows):
+            shown(rows, names, types).coalesce(1).write.parquet(str(parts))
+        (part,) = parts.glob("part-*.parquet")
+        return part if parquet.read_metadata(part).num_rows else None
+    line = _csv(types) if kind == CSV else _json(names, types)
+    rows.selectExpr(f"{line} AS value").write.text(str(parts), lineSep="\n")
+    found = sorted(p for p in parts.glob("part-*") if p.stat().st_size)
+    if not found:
+        return None
+    whole = _empty(folder, names, kind)
+    with whole.open("ab") as out:
+        for part in found:
+            with part.open("rb") as lines:
+                shutil.copyfileobj(lines, out)
+        out.flush()
+        os.fsync(out.fileno())
+    return whole
+
+
+def _empty(folder: Path, names: Names, kind: str) -> Path:
+    """The file of a relation without rows."""
+    if kind == PARQUET:
+        (part,) = (folder / "parts").glob("part-*.parquet")
+        return part
+    whole = folder / "whole"
+    whole.write_text(
+        csv_lines([tuple(names)], [None] * len(names)) if kind == CSV else "",
+        encoding="utf-8",
+        newline="",
+    )
+    return whole
+
+
+@contextmanager
+def _microseconds(rows: DataFrame) -> Iterator[None]:
+    """Times in Parquet as the format has them, and not as it had them once."""
+    conf = rows.sparkSession.conf
+    before = conf.get(_TIMESTAMPS)
+    conf.set(_TIMESTAMPS, "TIMESTAMP_MICROS")
+    try:
+        yield
+    finally:
+        conf.set(_TIMESTAMPS, before or "INT96")
+
+
+def _write_elsewhere(frame: DataFrame, path: str, kind: str, batch_id: int | None) -> None:
+    """Folders, by Spark's own writers: a batch is replaced, but not in one step."""
+    place = path if batch_id is None else f"{path.rstrip('/')}/batch={batch_id}"
+    writer = frame.write.mode("overwrite")
+    if kind == PARQUET:
+        writer.parquet(place)
+    elif kind == JSON_LINES:
+        writer.json(place)
+    else:
+        writer.option("header", True).option("escape", '"').csv(place)
+
+
+def shown(rows: DataFrame, names: Names, types: Types) -> DataFrame:
+    """A relation under its columns' names: times are timestamps, durations intervals."""
+    sql = {Type.TIME: "TIMESTAMP_MICROS({})", Type.DURATION: "{} * INTERVAL '0.000001' SECOND"}
+    return rows.selectExpr(
+        *(
+            sql.get(type_, "{}").format(f"c{i}") + f" AS `{name}`"
+            for i, (name, type_) in enumerate(zip(names, types, strict=True))
+        )
+    )
+
+
+# ------------------------------------------------------------------------------------ lines
+
+
+def _csv(types: Types) -> str:
+    """A row as Python's writer has it, with quotes where they are needed."""
+    if not types:
+        return "''"
+    plain = [_text(f"c{i}", t) for i, t in enumerate(types)]
+    strings = [f"c{i}" for i, t in enumerate(types) if t is Type.STRING]
+
+    def quoted(field: str) -> str:
+        return f"""CONCAT('"', REPLACE({field}, '"', '""'), '"')"""
+
+    alone = " OR {f} = ''" if len(types) == 1 else ""
+    needed = [
+        f"""IF({f} RLIKE '[,"\\n]'{alone.format(f=f)}, {quoted(f)}, {f})""" if f in strings else f
+        for f in plain
+    ]
+    line = f"CONCAT_WS(',', {', '.join(needed)})"
+    if not strings:
+        return line
+    careful = f"CONCAT_WS(',', {', '.join(map(quoted, plain))})"
+    returns = " OR ".join(f"CONTAINS({f}, '\\r')" for f in strings)
+    return f"IF({returns}, {careful}, {line})"
+
+
+def _json(names: Names, types: Types) -> str:
+    """A row as Python's `json` has it."""
+    pieces = []
+    for i, (name, type_) in enumerate(zip(names, types, strict=True)):
+        value = _text(f"c{i}", type_)
+        if type_ is Type.STRING:
+            value = rf"REGEXP_EXTRACT(TO_JSON(ARRAY({value})), r'(?s)\A\[(.*)\]\z', 1)"
+        elif type_ is Type.DURATION:
+            value = f"""CONCAT('"', {value}, '"')"""
+        elif type_ is Type.TIME:
+            value = f"""IF({in_calendar(f"c{i}")}, CONCAT('"', {value}, '"'), {value})"""
+        key = json.dumps(name, ensure_ascii=False)
+        pieces += [text(f"{', ' if i else '{'}{key}: "), value]
+    return f"CONCAT({', '.join([*pieces, text('}')])})" if pieces else "'{}'"
+
+
+def _text(value: str, type_: Type) -> str:
+    match type_:
+        case Type.TIME:
+            return iso(value)
+        case Type.DURATION:
+            return duration(value)
+        case Type.FLOAT:
+            return _float(value)
+        case Type.STRING:
+            return value
+        case Type.INT | Type.BOOL:
+            return f"CAST({value} AS STRING)"
+
+
+def _float(value: str) -> str:
+    """A float as Python writes it: Java's text, with exponents from other sizes on.
+
+    It reads back as the same float, but Java has other digits than Python for a few, more often
+    before Java 19.
+    """
+    exponent = "CAST(REGEXP_EXTRACT(s, 'E(.*)', 1) AS INT)"
+    digits = r"REGEXP_REPLACE(REGEXP_EXTRACT(s, '(.*)E', 1), r'[.]0\z', '')"
+    power = f"LPAD(CAST(ABS({exponent}) AS STRING), GREATEST(2, LENGTH(ABS({exponent}))), '0')"
+    with_exponent = f"CONCAT({digits}, 'e', IF({exponent} < 0, '-', '+'), {power})"
+    size = f"ABS({value})"
+    exact = "RTRIM('0', CAST(CAST(s AS DECIMAL(38, 21)) AS STRING))"
+    written_out = f"CONCAT({exact}, IF(ENDSWITH({exact}, '.'), '0', ''))"
+    return let(
+        "s",
+        f"CAST({value} AS STRING)",
+        f"CASE WHEN NOT CONTAINS(s, 'E') THEN s"
+        f" WHEN {size} >= 1e-4D AND {size} < 1e16D THEN {written_out} ELSE {with_exponent} END",
+    )

@@ -1,0 +1,59 @@
+"""Many small programs as one, so that Spark has few large things to do instead of many small ones.
+
+Predicates get the number of their program: `x7_p1`. Programs with `tick`, or with timers, which
+depend on the time that *any* stream speaks of, are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from random import Random
+
+from attrs import frozen
+from kernel_checks import Answers, arrivals, at_once, compiled, tables
+from oracle.programs import Case, random_case
+
+from streamlog.compiler import Compilation, compile_source
+from streamlog.diagnostics import Source
+from streamlog.runtime.executor import Row
+
+
+@frozen
+class Merged:
+    program: Compilation
+    text: str
+    facts: dict[str, list[Row]]
+    tables: dict[str, list[Row]]
+    answers: Answers
+
+
+def suitable_cases(seeds: Iterable[int]) -> Iterator[tuple[int, Case, Compilation]]:
+    for seed in seeds:
+        case = random_case(Random(seed))
+        program = compiled(case)
+        assert program.plan
+        alone = any(c.is_timer or "tick" in c.preds for c in program.plan.components)
+        if not alone:
+            yield seed, case, program
+
+
+def merged(seeds: Iterable[int]) -> Merged:
+    """The programs of the seeds together, with what the kernel answers to each alone."""
+    texts: list[str] = []
+    facts: dict[str, list[Row]] = {}
+    given: dict[str, list[Row]] = {}
+    answers: Answers = {}
+    for seed, case, program in suitable_cases(seeds):
+        assert program.schema
+        start = f"x{seed}_"
+        names = "|".join(sorted(program.schema.predicates, key=len, reverse=True))
+        text = re.sub(rf"\b({names})(?=\s*\()", rf"{start}\1", case.text)
+        texts.append(re.sub(r"\boutput [^.]*\.", "", text))
+        facts |= {start + n: rows for n, rows in arrivals(program, case).items()}
+        given |= {start + n: rows for n, rows in tables(program, case).items()}
+        answers |= {start + n: rows for n, rows in at_once(program, case).items()}
+    text = "\n".join(texts)
+    program = compile_source(Source("merged", text))
+    assert program.ok, [d.message for d in program.diagnostics]
+    return Merged(program, text, facts, given, answers)

@@ -1,0 +1,90 @@
+"""Random programs with random data: Spark gives the kernel's answers, whatever the strategy and
+the cuts. The kernel's are compared with the oracle's in `tests/properties`.
+
+    STREAMLOG_SPARK_PAIRS=2000 STREAMLOG_SEED=5000 pytest tests/spark/test_random.py
+"""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+from kernel_checks import Answers, arrivals, at_once, closed_derived, compiled, tables
+from merging import Merged, merged
+from oracle.programs import executor_steps, random_case
+
+from streamlog.plan.parts import Strategy
+from streamlog.runtime.executor import END
+from streamlog.spark.executor import SparkExecutor
+
+PAIRS = int(os.environ.get("STREAMLOG_SPARK_PAIRS", "300"))
+SEED = int(os.environ.get("STREAMLOG_SEED", "0"))
+SHARD = 15
+
+
+def collected(outputs: list, names: list[str]) -> Answers:
+    result: Answers = {name: set() for name in names}
+    for found in outputs:
+        for name, rows in found.items():
+            if name in result:
+                assert not result[name] & set(rows), f"{name} twice"
+                assert len(rows) == len(set(rows)), f"{name} twice"
+                result[name] |= set(rows)
+    return result
+
+
+def differences(found: Answers, wanted: Answers) -> dict[str, tuple]:
+    return {
+        n: (sorted(found[n] - wanted[n]), sorted(wanted[n] - found[n]))
+        for n in wanted
+        if found[n] != wanted[n]
+    }
+
+
+def seeds(first: int) -> range:
+    return range(first, min(first + SHARD, SEED + PAIRS))
+
+
+@pytest.fixture(params=range(SEED, SEED + PAIRS, SHARD), scope="module")
+def together(request: pytest.FixtureRequest) -> Merged:
+    return merged(seeds(request.param))
+
+
+@pytest.mark.parametrize("strategy", [None, Strategy.FIXPOINT, Strategy.KERNEL])
+def test_at_once(together: Merged, strategy: Strategy | None) -> None:
+    executor = SparkExecutor(together.program, together.tables, strategy=strategy)
+    facts = together.facts
+    found = executor.step(facts, dict.fromkeys(facts, END))
+    assert not differences(collected([found], list(together.answers)), together.answers)
+
+
+def test_in_steps(together: Merged) -> None:
+    rng = Random(SEED)
+    strategy = rng.choice([None, Strategy.FIXPOINT])
+    executor = SparkExecutor(together.program, together.tables, strategy=strategy)
+    steps = executor_steps(rng, together.facts)
+    cuts = sorted(rng.sample(range(1, len(steps)), min(2, len(steps) - 1)))
+    outputs = []
+    for start, stop in zip([0, *cuts], [*cuts, len(steps)], strict=True):
+        arrived: dict[str, list] = {}
+        for rows, _ in steps[start:stop]:
+            for name, some in rows.items():
+                arrived.setdefault(name, []).extend(some)
+        outputs.append(executor.step(arrived, steps[stop - 1][1]))
+    assert not differences(collected(outputs, list(together.answers)), together.answers)
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + 40))
+def test_programs_that_speak_of_all_time(seed: int) -> None:
+    """Timers and `tick`, which cannot be merged with others."""
+    rng = Random(seed)
+    case = random_case(rng)
+    program = compiled(case)
+    assert program.plan
+    if not any(c.is_timer or "tick" in c.preds for c in program.plan.components):
+        return
+    executor = SparkExecutor(program, tables(program, case))
+    facts = arrivals(program, case)
+    found = collected([executor.step(facts, dict.fromkeys(facts, END))], closed_derived(program))
+    assert not differences(found, at_once(program, case))
