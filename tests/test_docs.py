@@ -9,10 +9,10 @@ What a block is for stands behind its fence:
     slog file=a/b.slog      is also written to that file, for `use` and for commands further down
     console                 each `$ streamlog …` prints what stands below it; so does `$ cat …`
     mermaid                 is a diagram; with explain=a/b.slog, the graph of that program
-    python kernel=a/b.slog  is the code that the kernel generates for that program
     ebnf                    uses no name that it does not define
     bash                    is what a shell can read
-    text                    is not checked; with file=a/b.csv it is written, too
+    text                    is not checked; with file=a/b.csv it is written, too; with
+                            kernel=a/b.slog it is the code that the kernel generates
 
 UPDATE_GOLDENS=1 writes what the commands print now into the pages.
 """
@@ -59,7 +59,7 @@ PAGES = [
 LANGUAGE = ROOT / "docs" / "language.md"
 DIAGNOSTICS = ROOT / "docs" / "diagnostics.md"
 UPDATE = bool(os.environ.get("UPDATE_GOLDENS"))
-KNOWN = {"slog", "console", "mermaid", "ebnf", "bash", "python", "text"}
+KNOWN = {"slog", "console", "mermaid", "ebnf", "bash", "text"}
 DIAGRAMS = ("flowchart", "graph", "sequenceDiagram", "stateDiagram-v2", "gantt", "timeline")
 
 
@@ -228,8 +228,8 @@ def run_session(page: Path, folder: Path, wrong: list[str]) -> list[Block]:
             now = transcript(block.text)
         elif block.language == "mermaid" and explained:
             now = run(f"streamlog explain --graph mermaid {explained}")
-        elif block.language == "python":
-            now = Kernel(compile_file(Path(block.option("kernel") or "")), {}).source
+        elif kernel := block.option("kernel"):
+            now = Kernel(compile_file(Path(kernel)), {}).source
         else:
             continue
         if now != block.text:
