@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 from attrs import evolve, field, frozen
 
-from streamlog.analysis.advice import advice
-from streamlog.analysis.contract import Contract, contract
+from streamlog.analysis.advice import advice, kept_for_ever
+from streamlog.analysis.contract import Contract, as_executed, contract
 from streamlog.analysis.dependency import Graph, dependencies, mark_of
 from streamlog.analysis.premap import check_extrema
 from streamlog.analysis.refusals import STREAM_ONLY, refusals
@@ -31,7 +31,7 @@ from streamlog.rewrite.bistate import Bistate, bistate
 from streamlog.rewrite.close import close
 from streamlog.rewrite.desugar import desugar
 from streamlog.rewrite.open_predicates import OpenRule, open_rules
-from streamlog.syntax.ast import Module, Type
+from streamlog.syntax.ast import Module, Rule, Type
 from streamlog.syntax.load import load, read
 from streamlog.syntax.parse import parse
 from streamlog.syntax.walk import variables
@@ -184,17 +184,31 @@ def _contract(so_far: Compilation) -> Compilation:
 
 
 def _open_predicates(so_far: Compilation) -> Compilation:
-    found = open_rules(the(so_far.schema), the(so_far.safety), so_far.times)
+    found = open_rules(the(so_far.schema), the(so_far.safety), so_far.times, so_far.clocks)
     return evolve(so_far, open_rules=found)
 
 
 def _close(so_far: Compilation) -> Compilation:
-    """The program that executors run, analysed anew because its rules have changed."""
+    """The program that executors run, and what of the contract follows from that."""
+    closed, errors = _closed(so_far)
+    if errors:
+        return evolve(so_far.saying(errors), closed=closed)
+    cores = {
+        r.core.head.pred: r.rule.head.pred for r in so_far.open_rules if isinstance(r.core, Rule)
+    }
+    promised = the(so_far.contract)
+    if closed is not so_far:
+        promised = as_executed(promised, the(closed.contract), cores)
+    return evolve(so_far.saying(kept_for_ever(promised)), closed=closed, contract=promised)
+
+
+def _closed(so_far: Compilation) -> tuple[Compilation, Sequence[Diagnostic]]:
+    """The program without open predicates, analysed anew because its rules have changed."""
     closed = so_far
     for in_place in (False, True):
         module, found = close(the(so_far.module), so_far.open_rules, in_place=in_place)
         if module is so_far.module or found:
-            return evolve(so_far.saying(found), closed=so_far)
+            return so_far, found
         closed = Compilation(so_far.source, so_far.mode, so_far.root, module=module)
         for run in (_schema, _types, _safety, _time, _strata, _contract):
             closed = run(closed)
@@ -203,7 +217,7 @@ def _close(so_far: Compilation) -> Compilation:
     # Rules grow when calls are unfolded; nothing else can go wrong that was right before.
     errors = [d for d in closed.diagnostics if d.is_error]
     assert all(d.code == "SL0406" for d in errors), [d.message for d in errors]
-    return evolve(so_far.saying(errors), closed=closed)
+    return closed, errors
 
 
 def _bistate(so_far: Compilation) -> Compilation:
@@ -237,6 +251,7 @@ def _plan(so_far: Compilation) -> Compilation:
         the(closed.graph),
         the(closed.strata),
         the(closed.contract),
+        closed.cases,
     )
     return evolve(so_far, plan=made)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -102,6 +103,19 @@ def test_a_wrong_import_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert {line.split()[0] for line in wrong_direction(module)} == {
         f"{Path('syntax', 'parse.py')}:{n}" for n in (1, 2, 4)
     }
+
+
+def test_the_picture_shows_the_packages() -> None:
+    """The diagram in docs/architecture.md has every package, and its arrows go down the page."""
+    page = PACKAGE.parent / "docs" / "architecture.md"
+    picture = page.read_text(encoding="utf-8").split("```mermaid")[1].split("```")[0]
+    arrows = re.findall(r"(\w+)(?:\[.*?\]|\(.*?\))* (?:-->|-\.->) (\w+)", picture)
+    assert {n for arrow in arrows for n in arrow if n in RANK} >= {
+        path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()
+    }
+    packages = [arrow for arrow in arrows if set(arrow) <= RANK.keys()]
+    assert all(RANK[above] < RANK[below] for above, below in packages)
+    assert len(packages) >= len(LAYERS) - 3  # codes and diagnostics share a box, duck is to come
 
 
 @pytest.mark.parametrize(("library", "part"), sorted(ONLY_IN.items()))

@@ -11,7 +11,8 @@ What a block is for stands behind its fence:
     mermaid                 is a diagram; with explain=a/b.slog, the graph of that program
     ebnf                    uses no name that it does not define
     bash                    is what a shell can read
-    text                    is not checked
+    text                    is not checked; with file=a/b.csv it is written, too; with
+                            kernel=a/b.slog it is the code that the kernel generates
 
 UPDATE_GOLDENS=1 writes what the commands print now into the pages.
 """
@@ -38,8 +39,9 @@ from streamlog.analysis.builtins import (
 )
 from streamlog.app.cli import main
 from streamlog.codes import CODES
-from streamlog.compiler import Mode, compile_source
+from streamlog.compiler import Mode, compile_file, compile_source
 from streamlog.diagnostics import Diagnostic, Source
+from streamlog.kernel import Kernel
 from streamlog.syntax.ast import Type
 from streamlog.syntax.declare import STREAM_OPTIONS
 from streamlog.syntax.literals import UNITS
@@ -226,6 +228,8 @@ def run_session(page: Path, folder: Path, wrong: list[str]) -> list[Block]:
             now = transcript(block.text)
         elif block.language == "mermaid" and explained:
             now = run(f"streamlog explain --graph mermaid {explained}")
+        elif kernel := block.option("kernel"):
+            now = Kernel(compile_file(Path(kernel)), {}).source
         else:
             continue
         if now != block.text:

@@ -33,7 +33,6 @@ from streamlog.syntax.walk import atoms, variables
 def advice(schema: Schema, strata: Strata, promised: Contract) -> tuple[Diagnostic, ...]:
     return (
         *_endless(schema, strata),
-        *_kept_for_ever(promised),
         *_unread(schema, promised),
     )
 
@@ -84,7 +83,8 @@ def _growing(rule: Rule, body: Body, knot: frozenset[str]) -> Iterator[Term]:
             yield arg
 
 
-def _kept_for_ever(promised: Contract) -> Iterator[Diagnostic]:
+def kept_for_ever(promised: Contract) -> Iterator[Diagnostic]:
+    """A word about what grows with the stream: of the contract as executed, not before."""
     for entry in promised.predicates:
         rule = entry.kept.because
         goal = entry.kept.goal
@@ -108,8 +108,6 @@ def _unread(schema: Schema, promised: Contract) -> Iterator[Diagnostic]:
         return
     read = {a.pred for r in schema.rules for a in atoms(r.body)} | set(promised.outputs)
     read |= {a.pred for q in schema.queries for a in atoms(q.body)}
-    if TICK in read:
-        read |= set(schema.streams)
     if TICK in read:  # it asks every stream
         read |= set(schema.streams)
     for test in schema.tests:

@@ -48,8 +48,13 @@ class Kept:
     goal: Atom | None = field(default=None, eq=False, repr=False)  # of that rule
 
     @property
-    def is_unbounded(self) -> bool:
+    def is_for_ever(self) -> bool:
         return self.what in (Keeps.PER_KEY, Keeps.EVERYTHING)
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Kept for ever, and growing: a single row does not grow."""
+        return self.what is Keeps.EVERYTHING or (self.what is Keeps.PER_KEY and self.columns != ())
 
 
 @frozen
@@ -289,3 +294,29 @@ def _more(one: Kept, other: Kept) -> Kept:
     if larger.what is Keeps.EVERYTHING:
         return larger
     return evolve(larger, span=span, columns=columns)
+
+
+# ------------------------------------------------------------------- as executors keep it
+
+
+def as_executed(promised: Contract, executed: Contract, cores: Mapping[str, str]) -> Contract:
+    """The contract with what is kept when the program runs: without its open predicates.
+
+    There the core of an open predicate is kept in place of the facts that it is made of, which
+    may be much less: one row says that a row of `sensr2` was missing, whenever that was. `cores`
+    gives the open predicate of each core. Rules and goals are named as they were written.
+    """
+    written = {a.span: (r.rule, a) for r in promised.rules for a in atoms(r.rule.body)}
+    kept = {
+        p.predicate.name: Kept(Keeps.NOTHING) if p.predicate.temporal else p.kept
+        for p in promised.predicates
+    }
+    for entry in executed.predicates:
+        rule, goal = entry.kept.because, entry.kept.goal
+        if goal is not None:
+            rule, goal = written.get(goal.span, (rule, goal))
+        name = cores.get(entry.predicate.name, entry.predicate.name)
+        if name in kept and entry.predicate.temporal:
+            kept[name] = _more(kept[name], evolve(entry.kept, because=rule, goal=goal))
+    predicates = tuple(evolve(p, kept=kept[p.predicate.name]) for p in promised.predicates)
+    return evolve(promised, predicates=predicates)

@@ -67,8 +67,11 @@ def contract(contract: Contract, home: Source, width: int) -> Text:
     """The sentence for the program, and a row for each predicate."""
     table = plain_table("predicate", "class", "delay", "released", "kept", "because of")
     for p in contract.predicates:
-        if p.is_open:  # true of endlessly many values: tested by its callers, never stored
-            table.add_row(p.predicate.name, _class(p, contract), "", "when asked", "", "")
+        if p.is_open:  # true of endlessly many values: tested by its callers
+            # Never stored; but what it is made of may be, in place of the facts behind it.
+            kept = "" if p.kept.what is Keeps.NOTHING else _kept(p)
+            because = (place_of(p.kept.because, home) or "") if kept else ""
+            table.add_row(p.predicate.name, _class(p, contract), "", "when asked", kept, because)
             continue
         delay, delay_rules = _delay(p)
         rules = dict.fromkeys(

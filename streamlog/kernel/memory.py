@@ -140,8 +140,13 @@ class Memory:
         left = 0
         for index in self.plan.indexes:
             if index.pred == pred and index.store is not Store.EARLIEST:
-                horizon = frontiers.horizon(self.plan.readers[index])
-                left = max(left, _drop(self.index(index), horizon))
+                readers = self.plan.readers[index]
+                rows = _drop(self.index(index), frontiers.horizon(readers))
+                columns = [r.columns for r in readers if r.columns is not None]
+                if columns:
+                    read = sorted(frozenset(index.key).union(*columns))
+                    rows = _fold(self.index(index), read, frontiers.past(readers))
+                left = max(left, rows)
                 for _, column in (f for f in self.plan.folds if f[0] == index):
                     self.names[f"sums_{index.name}_{column}"].clear()
         seen = self.seen(pred)
@@ -219,6 +224,22 @@ def _drop(stored: dict[Any, list[Row]], horizon: int) -> int:
             del stored[key]
         elif len(rows) < len(stored[key]):
             stored[key][:] = rows
+    return left
+
+
+def _fold(stored: dict[Any, list[Row]], columns: Sequence[int], past: int) -> int:
+    """Of rows earlier than `past` that agree in some columns only the first; returns how many
+    are left. That is the contract's `one row per key`."""
+    left = 0
+    bound = (past,)
+    for rows in stored.values():
+        seen: dict[Any, Row] = {}
+        for row in rows:
+            key = tuple(row[c] for c in columns) if row < bound else row
+            seen.setdefault(key, row)
+        if len(seen) < len(rows):
+            rows[:] = seen.values()
+        left += len(seen)
     return left
 
 

@@ -12,6 +12,7 @@ from streamlog.analysis.dependency import Graph, Mark, is_timer
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.strata import Strata
 from streamlog.analysis.time.reach import BranchTime
+from streamlog.analysis.versions import Case, Version
 from streamlog.plan.conjunction import Conjunction, Surroundings, conjunction
 from streamlog.plan.order import exists, in_order
 from streamlog.plan.rewrites.lookups import lookups
@@ -48,6 +49,7 @@ def lower(
     graph: Graph,
     strata: Strata,
     promised: Contract,
+    cases: Iterable[Case],
 ) -> Plan:
     """The plan of a program without open predicates."""
     delays: dict[str, dict[str, int | None]] = {
@@ -81,7 +83,7 @@ def lower(
     )
     sole = _sole_rules(rules, schema)
     rules = [evolve(p, once=p.once and p.number in sole) for p in rules]
-    readers = _readers(rules, time_of)
+    readers = _readers(rules, time_of, _old_columns(cases), strata.potential)
     timers = {p.rule.head.pred for p in rules if p.is_timer}
     return Plan(
         tuple(_components(schema, graph, strata, timers)),
@@ -299,7 +301,10 @@ def joins(steps: Iterable[Step]) -> Iterator[Join]:
 
 
 def _readers(
-    rules: Iterable[RulePlan], time_of: Mapping[tuple[int, int], BranchTime]
+    rules: Iterable[RulePlan],
+    time_of: Mapping[tuple[int, int], BranchTime],
+    old_columns: Mapping[int, frozenset[int] | None],
+    potential: Mapping[str, int],
 ) -> dict[Index, list[Reader]]:
     """Who reads each index, and how far behind the progress of its own predicate."""
     back_of = {id(g.atom): g.back for t in time_of.values() for g in t.goals}
@@ -307,6 +312,28 @@ def _readers(
     for plan in rules:
         steps = [s for p in plan.pipelines for s in p.steps] + list(plan.checks)
         for join in joins(steps):
-            reader = Reader(plan.rule.head.pred, back_of.get(id(join.atom)))
+            head, goal = plan.rule.head.pred, id(join.atom)
+            reader = Reader(head, back_of.get(goal))
+            if reader.back is None:
+                # A row is old when its clock is before that of every answer to come.
+                old = potential.get(head, 0) - potential.get(join.atom.pred, 0)
+                reader = Reader(head, None, old, old_columns.get(goal))
             result.setdefault(join.index, []).append(reader)
+    return result
+
+
+def _old_columns(cases: Iterable[Case]) -> dict[int, frozenset[int] | None]:
+    """By goal, the columns that are read of its old facts; None where the timestamp is too."""
+    result: dict[int, frozenset[int] | None] = {}
+    for case in cases:
+        names = [v.name for v in variables((case.time.rule.head, *case.time.body))]
+        for goal in case.atoms:
+            if goal.version is not Version.OLD or result.get(id(goal.atom), ()) is None:
+                continue
+            result[id(goal.atom)] = None
+            if not case.needs_time_of(goal.atom):
+                args = enumerate(goal.atom.args[1:], start=1)
+                result[id(goal.atom)] = frozenset(
+                    i for i, a in args if not isinstance(a, Var) or names.count(a.name) > 1
+                )
     return result

@@ -185,7 +185,13 @@ class Plan:
 
 @frozen
 class Reader:
-    """A use of an index: rows older than (progress of `pred`) + `back` are no longer needed."""
+    """A use of an index: rows older than (progress of `pred`) + `back` are no longer needed.
+
+    Without such a bound, `columns` are what is read of rows older than (progress of `pred`) +
+    `old`; None: their timestamps too. Of rows that agree in them, one is enough.
+    """
 
     pred: str
     back: int | None
+    old: int = 0
+    columns: frozenset[int] | None = None

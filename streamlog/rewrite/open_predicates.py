@@ -10,26 +10,39 @@
 The core holds what the body's goals bind, projected to what the head and the residual read; the
 residual is what is left to test once a caller has bound the open positions. A positive call joins
 with the core, a negated one anti-joins, once for each rule.
+
+What the body says about timestamps across that cut is said again on both sides of it, or the core
+would join facts that no caller can reach:
+
+    often(T, P) <- request(T1, P), request(T2, P), T - 30 <= T1, T1 < T2, T2 < T.
+        core      often_core(T2, P, T1) <- request(T1, P), request(T2, P), T1 < T2, T2 <= T1 + 29.
+        residual  T - 30 <= T1, T2 < T, T <= T2 + 29
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import permutations
 
 from attrs import frozen
 
 from streamlog.analysis.safety import Safety, bound_variables
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.time.constraints import matrices
+from streamlog.analysis.time.dbm import Difference
 from streamlog.analysis.time.reach import BranchTime
 from streamlog.syntax.ast import (
+    INT64_MAX,
     Atom,
+    BinOp,
     Body,
     Call,
     Comparison,
+    Const,
     Literal,
     Rule,
     Term,
+    Type,
     Var,
     branches,
 )
@@ -43,7 +56,12 @@ class OpenRule:
     residual: tuple[Comparison, ...]
 
 
-def open_rules(schema: Schema, safety: Safety, times: Iterable[BranchTime]) -> tuple[OpenRule, ...]:
+def open_rules(
+    schema: Schema,
+    safety: Safety,
+    times: Iterable[BranchTime],
+    clocks: Mapping[str, Type | None],
+) -> tuple[OpenRule, ...]:
     time_of = {(id(t.rule), id(t.body)): t for t in times}
     bodies: dict[str, list[tuple[Rule, Body]]] = {}
     for rule in schema.rules:
@@ -56,12 +74,18 @@ def open_rules(schema: Schema, safety: Safety, times: Iterable[BranchTime]) -> t
             while name in schema.predicates:
                 name += "_"
             time = time_of.get((id(rule), id(body)))
-            result.append(_split(rule, body, name, schema, safety, time))
+            result.append(_split(rule, body, name, schema, safety, time, clocks.get(pred)))
     return tuple(result)
 
 
 def _split(
-    rule: Rule, body: Body, name: str, schema: Schema, safety: Safety, time: BranchTime | None
+    rule: Rule,
+    body: Body,
+    name: str,
+    schema: Schema,
+    safety: Safety,
+    time: BranchTime | None,
+    clock: Type | None,
 ) -> OpenRule:
     bound = bound_variables(body, frozenset(), safety.open)
     residual = [c for c in body if isinstance(c, Comparison) and not _names(c) <= bound]
@@ -72,11 +96,14 @@ def _split(
     goals = [a for a in kept if isinstance(a, Atom)]
     if len(kept) == 1 and goals:
         return OpenRule(rule, goals[0], tuple(residual))
+    if time is not None:
+        stamps = [a.args[0] for a in goals if schema.is_temporal(a.pred)]
+        kept += _across(stamps, kept, time, clock)
     computed = [c for c in kept if isinstance(c, Comparison)]
     columns: list[Term] = [v for v in _first_uses((*goals, *computed)) if v.name in read & bound]
     if time is not None:
-        stamps = [a.args[0] for a in goals if schema.is_temporal(a.pred)]
         stamp = _stamp(rule, time, stamps, columns, bound)
+        residual += _across([rule.head.args[0], stamp], residual, time, clock)
         if isinstance(stamp, Call):
             latest = Var(_fresh("Latest", rule), span=stamp.span)
             made = Comparison("=", latest, stamp, span=stamp.span)
@@ -132,6 +159,34 @@ def _without_implied(
         if wanted != ((),) and all(any(all(map(m.entails, d)) for d in wanted) for m in known):
             result.remove(candidate)
     return result
+
+
+def _across(
+    stamps: list[Term], said: Iterable[Literal], time: BranchTime, clock: Type | None
+) -> list[Comparison]:
+    """What the whole body implies about some timestamps, and `said` does not."""
+    comparisons = [c for c in said if isinstance(c, Comparison)]
+    found: list[Comparison] = []
+    for left, right in permutations({s.name: s for s in stamps if isinstance(s, Var)}.values(), 2):
+        bounds = [m.most(left.name, right.name) for m in time.matrices]
+        if None in bounds or not bounds:
+            continue
+        implied = Difference(left.name, right.name, max(b for b in bounds if b is not None))
+        known = matrices(time.terms.comparison(c) for c in (*comparisons, *found))
+        if not all(m.entails(implied) for m in known):
+            found += _at_most(left, right, implied.most, clock)
+    return found
+
+
+def _at_most(left: Var, right: Var, most: int, clock: Type | None) -> Iterator[Comparison]:
+    """`left - right <= most`, as one would write it; nothing, if its type is not known."""
+    op, by = ("<", most + 1) if most == -1 or (most + 1) % 1000 == 0 else ("<=", most)
+    if by == 0:
+        yield Comparison(op, left, right, span=left.span)
+    elif clock is not None and abs(by) <= INT64_MAX:
+        unit = Const(abs(by), Type.DURATION if clock is Type.TIME else Type.INT, span=left.span)
+        shifted = BinOp("+" if by > 0 else "-", right, unit, span=left.span)
+        yield Comparison(op, left, shifted, span=left.span)
 
 
 def _is_latest(var: Var, stamps: Iterable[Term], time: BranchTime) -> bool:

@@ -17,7 +17,7 @@ from streamlog.compiler import Compilation, the
 from streamlog.diagnostics import did_you_mean
 from streamlog.runtime import query as queries
 from streamlog.runtime.executor import BEGIN, END, Executor, ExecutorFactory, Limits, Measured, Row
-from streamlog.runtime.history import require_history
+from streamlog.runtime.history import History
 from streamlog.runtime.ingest import Checker, RawRow, Reject
 from streamlog.runtime.progress import Progress
 from streamlog.runtime.query import Binding, QueryError, in_order
@@ -120,6 +120,7 @@ class Engine:
         self._broken: str | None = None
         # Kept in the order they came; `facts` sorts.
         self._memory: dict[str, list[Row]] = {name: [] for name in self.schema.predicates}
+        self._history = History(program)
         self.tables = self._load_tables(tables)
         self.executor: Executor = executor(program, self.tables, limits or Limits())
         self._push_facts()
@@ -205,7 +206,9 @@ class Engine:
                 buffer.put_back()
             raise
         self._steps += 1
-        if self.remembers:
+        if not self.remembers:
+            self._history.take(arrived, self.progress)
+        else:
             for made in (arrived, released):
                 for name, rows in made.items():
                     if name in self._memory:
@@ -223,6 +226,7 @@ class Engine:
             else sum(map(len, executor.holding().values()))
         )
         self._state = held + sum(map(len, self.buffers.values()))
+        self._state += sum(map(len, self._history.rows.values()))
         self._state_high = max(self._state_high, self._state)
 
     def facts(self, pred: str) -> list[Row]:
@@ -242,11 +246,13 @@ class Engine:
         prepared = queries.prepared(self.program, query)
         if self.remembers:
             return queries.answer(self.program, prepared, self._relation)
-        require_history(self.program, prepared, self.progress)
-        holding = self.executor.holding()
-        return queries.answer(
-            self.program, prepared, lambda p: self.tables.get(p) or holding.get(p, [])
-        )
+        self._history.require(self.program, prepared, self.progress)
+        return queries.answer(self.program, prepared, self._kept)
+
+    def _kept(self, pred: str) -> Sequence[Row]:
+        if pred in self._history.rows:
+            return self._history.rows[pred] + self.buffers[pred].rows()
+        return self.tables.get(pred, ())
 
     def _relation(self, pred: str) -> Sequence[Row]:
         if pred == TICK:
@@ -304,6 +310,8 @@ class Engine:
             tables[f"edge {name}"] = in_order(buffer.edge())
         for name, rows in self._memory.items():
             tables[f"memory {name}"] = rows
+        for name, rows in self._history.rows.items():
+            tables[f"history {name}"] = rows
         for name, rows in self.executor.save().items():
             tables[f"executor {name}"] = rows
         return Saved(figures, tables)
@@ -326,6 +334,8 @@ class Engine:
         self._steps = figures["steps"]
         self._state, self._state_high = figures["state"]
         self._memory = {name: list(tables[f"memory {name}"]) for name in self._memory}
+        for name in self._history.rows:
+            self._history.rows[name] = list(tables[f"history {name}"])
         start = "executor "
         self.executor.load(
             {k.removeprefix(start): list(v) for k, v in tables.items() if k.startswith(start)}

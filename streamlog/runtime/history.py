@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from streamlog.analysis.contract import Keeps
-from streamlog.analysis.schema import Kind
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+
+from streamlog.analysis.builtins import TICK
 from streamlog.compiler import Compilation, the
-from streamlog.runtime.executor import BEGIN, END
+from streamlog.runtime.executor import BEGIN, Row
 from streamlog.runtime.progress import Progress
 from streamlog.runtime.query import QueryError
 from streamlog.runtime.values import moment
@@ -14,35 +17,55 @@ from streamlog.syntax.pretty import duration_text, time_text
 from streamlog.syntax.walk import atoms
 
 
-def require_history(program: Compilation, query: Query, progress: Progress) -> None:
-    """Refuse a query that reads what the contract lets the engine drop.
+class History:
+    """The rows of the streams that declare `keep`, as far back as they say.
 
-    A fact of q is dropped when it lies more than its `kept` span before the streams' progress.
-    A query is fine if it says that it asks for later ones only.
+    This is what an engine that forgets can answer queries from. What the executor holds for its
+    rules is no substitute: it holds the rows that some rule may ask for, and those alone.
     """
-    schema, contract = the(program.schema), the(program.contract)
-    furthest = max((c.reached for c in progress.clocks.values()), default=BEGIN)
-    if any(c.progress >= END for c in progress.clocks.values()):
-        furthest = END
-    for body in branches(query.body):
-        for atom in atoms(body):
-            predicate = schema.predicates.get(atom.pred)
-            if predicate is None or predicate.kind is Kind.TABLE or not predicate.temporal:
-                continue
-            kept = contract[atom.pred].kept
-            if kept.what is Keeps.EVERYTHING or furthest == BEGIN:
-                continue
-            clock = program.clocks.get(atom.pred)
-            horizon = furthest - kept.span
-            since = _since(atom, body)
-            if kept.span and since is not None and since > horizon:
-                continue
-            raise QueryError(_refusal(atom.pred, kept.span, horizon, clock))
+
+    def __init__(self, program: Compilation) -> None:
+        schema = the(program.schema)
+        options = {stream: schema[stream].option("keep") for stream in schema.streams}
+        self.spans = {s: int(o.value.value) for s, o in options.items() if o is not None}
+        self.rows: dict[str, list[Row]] = {stream: [] for stream in self.spans}
+
+    def take(self, arrived: Mapping[str, Sequence[Row]], progress: Progress) -> None:
+        """Rows come in the order of their times; the earliest go when their time is over."""
+        for stream, span in self.spans.items():
+            rows = self.rows[stream]
+            rows += arrived.get(stream, ())
+            del rows[: bisect_right(rows, progress[stream].reached - span, key=itemgetter(0))]
+
+    def require(self, program: Compilation, query: Query, progress: Progress) -> None:
+        """Refuse a query that reads what is not kept, or may be gone.
+
+        A query over a kept stream is fine if it says that it asks for what is later than `keep`
+        before the time that any stream has reached.
+        """
+        schema = the(program.schema)
+        furthest = max((c.reached for c in progress.clocks.values()), default=BEGIN)
+        for body in branches(query.body):
+            for atom in atoms(body):
+                predicate = schema.predicates.get(atom.pred)
+                timed = atom.pred == TICK or (predicate is not None and predicate.temporal)
+                if not timed or furthest == BEGIN:
+                    continue
+                span = self.spans.get(atom.pred)
+                if span is None:
+                    raise QueryError(_not_kept(atom.pred, atom.pred in schema.streams))
+                since = _since(atom, body)
+                if since is None or since <= furthest - span:
+                    clock = program.clocks.get(atom.pred)
+                    raise QueryError(_gone(atom.pred, span, furthest - span, clock))
 
 
-def _refusal(pred: str, span: int, horizon: int, clock: Type | None) -> str:
-    if not span or horizon >= END - span:
-        return f"the facts of `{pred}` are not kept; run with an engine that remembers them"
+def _not_kept(pred: str, is_stream: bool) -> str:
+    declare = "declare `keep` for it, or " if is_stream else ""
+    return f"the facts of `{pred}` are not kept; {declare}run with an engine that remembers them"
+
+
+def _gone(pred: str, span: int, horizon: int, clock: Type | None) -> str:
     is_time = clock is Type.TIME
     back = duration_text(span) if is_time else str(span)
     after = time_text(horizon) if is_time else moment(horizon, clock)

@@ -43,6 +43,12 @@ CLASSES = {
         ("minpath", SEQUENTIAL),
         ("shorter", STRICTLY),
     ],
+    "08_minpath_stratum.slog": [
+        ("shortest", SEQUENTIAL),
+        ("minpath", SEQUENTIAL),
+        ("minpath", SEQUENTIAL),
+        ("shorter", STRICTLY),
+    ],
     "10_union.slog": [("msg", SEQUENTIAL), ("msg", SEQUENTIAL)],
     "11_synchronized_union.slog": [
         ("msg", SEQUENTIAL),

@@ -59,6 +59,7 @@ ANSWERS = {
         ARC,
         "1ab1 2aa2 2ba1 2bb2 3ac7 3bc8 4ac3 4bc2 5ca1 5cb2 5cc4",
     ),
+    "08_minpath_stratum": (ARCS, "shortest", ARC, "1ac2 2ab4 3bc3 4ab1 6ad3 6bd4 6cd1 7bd3"),
     "10_union": (SENSORS, "msg", SENSOR, UNION),
     "11_synchronized_union": (SENSORS, "msg", SENSOR, UNION),
     "max_printed": (TEMPR, "hottest", TEMPERATURE, ""),

@@ -311,6 +311,9 @@ def kept(checked: Checked) -> Iterator[str]:
     if not checked.is_exact:
         return
     promised, safety = the(checked.stream.contract), the(checked.stream.safety)
+    if any(safety.open.values()):
+        # Executors keep the cores of open predicates; here we look at the rules as written.
+        promised = the(compile_source(checked.stream.source, until="contract").contract)
     lags = {
         name: max((max(times) for times in reach.values()), default=0)
         for name, reach in checked.reach.items()
@@ -331,7 +334,7 @@ def kept(checked: Checked) -> Iterator[str]:
         span = max((0, *(int(n) for n in spans)))
         expected = Keeps.SPAN if span > 0 else Keeps.NOTHING
         if len(spans) < len(needs):
-            if not entry.kept.is_unbounded:
+            if not entry.kept.is_for_ever:
                 yield f"{name} keeps {entry.kept}, but is needed for ever"
             elif entry.kept.what is Keeps.PER_KEY and entry.kept.span < span:
                 yield f"{name} keeps {entry.kept}, but its timestamps are needed for {span}"
