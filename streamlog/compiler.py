@@ -233,10 +233,12 @@ def _plan(so_far: Compilation) -> Compilation:
     closed = the(so_far.closed)
     made = lower(
         the(closed.schema),
+        the(closed.types),
         closed.times,
         the(closed.graph),
         the(closed.strata),
         the(closed.contract),
+        closed.cases,
     )
     return evolve(so_far, plan=made)
 

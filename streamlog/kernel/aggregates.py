@@ -63,7 +63,7 @@ def aggregate(
 ) -> Iterator[tuple[Any, ...]]:
     """A row for each group. `functions` are those of the grouping, with their types settled."""
     if grouping.distinct:
-        solutions = dict.fromkeys(solutions)
+        solutions = _once(solutions)
     groups: dict[tuple[Any, ...], list[Solution]] = {}
     for solution in solutions:
         group = groups.get(solution[0])
@@ -80,6 +80,17 @@ def aggregate(
             yield row_of(grouping, key, results)
         except OverflowError as error:
             raise EvaluationError(str(error)) from None
+
+
+def _once(solutions: Iterable[Solution]) -> Iterable[Solution]:
+    """Branches may find one solution at different timestamps: the earliest count."""
+    found: dict[tuple[Any, ...], Solution] = {}
+    for solution in solutions:
+        group, values, order, which = solution
+        known = found.get((group, values, which))
+        if known is None or order < known[2]:
+            found[group, values, which] = solution
+    return found.values()
 
 
 def row_of(grouping: Grouping, key: tuple[Any, ...], values: Iterable[Any]) -> tuple[Any, ...]:

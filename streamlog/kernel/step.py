@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from streamlog.analysis.builtins import TICK
 from streamlog.analysis.types import TypeTable
 from streamlog.kernel.aggregates import aggregate, row_of
-from streamlog.kernel.codegen import generate, identifier, passes_through
+from streamlog.kernel.codegen import generate, identifier
 from streamlog.kernel.frontier import Frontiers
 from streamlog.kernel.generated import Generated
 from streamlog.kernel.memory import Memory
@@ -60,7 +60,7 @@ class Kernel:
             r.number
             for r in self.plan.rules
             for p in r.pipelines
-            if p.start and p.start.pred in self._streams and passes_through(r, p)
+            if p.start and p.start.pred in self._streams and r.passes(p)
         }
         self._timers = {p for c in self.plan.components if c.is_timer for p in c.preds}
         self._rules_of: dict[str, list[RulePlan]] = {}
@@ -74,7 +74,7 @@ class Kernel:
         }
         self._groupings = {g.number: g for g in self.plan.groupings}
         self._functions = {g.number: _settled(g, closed) for g in self.plan.groupings}
-        self._generated: Generated = generate(self.plan, closed.types)
+        self._generated: Generated = generate(self.plan, closed.types, self._streams)
         self._memory = Memory(self.plan, self._temporal)
         self._globals = self._memory.names
         self._take = self._memory.take

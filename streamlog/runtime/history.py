@@ -17,10 +17,11 @@ from streamlog.syntax.walk import atoms
 def require_history(program: Compilation, query: Query, progress: Progress) -> None:
     """Refuse a query that reads what the contract lets the engine drop.
 
-    A fact of q is dropped when it lies more than its `kept` span before the streams' progress.
-    A query is fine if it says that it asks for later ones only.
+    A fact of q is dropped when it lies more than its `kept` span before the streams' progress,
+    and of what is kept, only what rules read is stored. A query is fine if it says that it asks
+    for later facts only, and if those are stored whole.
     """
-    schema, contract = the(program.schema), the(program.contract)
+    schema, contract, plan = the(program.schema), the(program.contract), the(program.plan)
     furthest = max((c.reached for c in progress.clocks.values()), default=BEGIN)
     if any(c.progress >= END for c in progress.clocks.values()):
         furthest = END
@@ -29,15 +30,20 @@ def require_history(program: Compilation, query: Query, progress: Progress) -> N
             predicate = schema.predicates.get(atom.pred)
             if predicate is None or predicate.kind is Kind.TABLE or not predicate.temporal:
                 continue
-            kept = contract[atom.pred].kept
-            if kept.what is Keeps.EVERYTHING or furthest == BEGIN:
+            if furthest == BEGIN:
                 continue
+            kept = contract[atom.pred].kept
             clock = program.clocks.get(atom.pred)
             horizon = furthest - kept.span
             since = _since(atom, body)
-            if kept.span and since is not None and since > horizon:
-                continue
-            raise QueryError(_refusal(atom.pred, kept.span, horizon, clock))
+            is_later = kept.span and since is not None and since > horizon
+            if kept.what is not Keeps.EVERYTHING and not is_later:
+                raise QueryError(_refusal(atom.pred, kept.span, horizon, clock))
+            if not plan.holds_whole(atom.pred) and not (is_later and atom.pred in plan.histories):
+                raise QueryError(
+                    f"of `{atom.pred}` only what rules read is kept; "
+                    "run with an engine that remembers its facts"
+                )
 
 
 def _refusal(pred: str, span: int, horizon: int, clock: Type | None) -> str:

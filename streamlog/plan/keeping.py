@@ -1,0 +1,84 @@
+"""How long an index must know its rows, and their timestamps."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from streamlog.analysis.contract import Contract
+from streamlog.analysis.schema import Schema
+from streamlog.analysis.time.reach import BranchTime
+from streamlog.analysis.versions import Case, Version
+from streamlog.plan.steps import Index, Reader, RulePlan, Store
+from streamlog.plan.walk import joins_of
+
+Readers = dict[Index, tuple[Reader, ...]]
+
+
+def read(rules: Iterable[RulePlan], times: Iterable[BranchTime]) -> Readers:
+    """Who reads each index, and how far behind the progress of its own predicate."""
+    back_of = {id(g.atom): g.back for t in times for g in t.goals}
+    result: Readers = {}
+    for plan in rules:
+        for join in joins_of(plan):
+            reader = Reader(plan.rule.head.pred, back_of.get(id(join.atom)))
+            _add(result, join.index, reader)
+    return result
+
+
+def _add(readers: Readers, index: Index, reader: Reader) -> None:
+    known = readers.setdefault(index, ())
+    if reader not in known:
+        readers[index] = (*known, reader)
+
+
+def forgetful(readers: Mapping[Index, tuple[Reader, ...]]) -> set[Index]:
+    """Indexes of which every reader lets rows go some day."""
+    return {i for i, found in readers.items() if all(r.back is not None for r in found)}
+
+
+def kept_whole(schema: Schema, promised: Contract, readers: Readers) -> set[Index]:
+    """An index for each predicate whose declaration says `keep`: for questions to come."""
+    result = set()
+    for name, predicate in schema.predicates.items():
+        if predicate.temporal and predicate.option("keep") is not None:
+            index = Index(name, (), Store.BY_TIME)
+            _add(readers, index, Reader(name, -promised[name].kept.span))
+            result.add(index)
+    return result
+
+
+def without_time(
+    rules: Iterable[RulePlan],
+    readers: Mapping[Index, tuple[Reader, ...]],
+    cases: Iterable[Case],
+    clock: Mapping[str, int],
+    histories: Collection[Index],
+) -> Readers:
+    """Indexes that are asked for rows of any age, but never for the timestamp of an old one.
+
+    A goal is old when its clock is earlier than that of the head (`analysis.versions`). Its
+    timestamp decides nothing then, in whatever case; no head earlier than the progress of its
+    predicate is to come, so rows that are old at that progress stay so.
+    """
+    asks: dict[int, bool] = {}
+    for case in cases:
+        for goal in case.atoms:
+            if goal.version is Version.OLD:
+                needed = case.needs_time_of(goal.atom)
+                asks[id(goal.atom)] = needed or asks.get(id(goal.atom), False)
+    result: Readers = {}
+    asked = set(histories)
+    for plan in rules:
+        for join in joins_of(plan):
+            head = plan.rule.head.pred
+            ahead = clock.get(head, 0) - clock.get(join.index.pred, 0)
+            _add(result, join.index, Reader(head, ahead))
+            if asks.get(id(join.atom), True):
+                asked.add(join.index)
+    return {
+        index: found
+        for index, found in result.items()
+        if index not in asked
+        and index.store is not Store.EARLIEST
+        and any(r.back is None for r in readers[index])
+    }
