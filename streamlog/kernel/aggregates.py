@@ -95,7 +95,7 @@ def _once(solutions: Iterable[Solution]) -> Iterable[Solution]:
 
 def row_of(grouping: Grouping, key: tuple[Any, ...], values: Iterable[Any]) -> tuple[Any, ...]:
     """The head's row: the aggregates at their positions, the group's terms at the others."""
-    row = list(key)
+    row = key
     for (position, _), value in zip(grouping.aggregates, values, strict=True):
-        row.insert(position, value)
-    return tuple(row)
+        row = (*row[:position], value, *row[position:])
+    return row

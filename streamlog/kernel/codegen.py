@@ -9,6 +9,7 @@ conjunction n, `new_p` the rows of p that nobody has seen yet, `seen_p` those th
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 
 from streamlog.analysis.builtins import WHOLE
 from streamlog.analysis.types import TypeTable
@@ -127,7 +128,21 @@ class _Generator:
         if rule.is_immediate:
             self._emit(rule, None)
         else:
-            self.out(f"pending_{rule.number}.append({as_tuple(map(name, rule.carries))})")
+            with self._unless_known(rule):
+                self.out(f"pending_{rule.number}.append({as_tuple(map(name, rule.carries))})")
+
+    @contextmanager
+    def _unless_known(self, rule: RulePlan) -> Iterator[None]:
+        """Where better values replace worse ones, a candidate must be better than the best."""
+        grouping = self.groupings.get(rule.group) if rule.group is not None else None
+        if grouping is None or not grouping.improving:
+            yield
+            return
+        keys, (value,) = self._group(rule)
+        self.out(f"best = best_{grouping.number}.get({as_tuple(keys)})")
+        sign = "<" if grouping.aggregates[0][1] == "min" else ">"
+        with self.out.block(f"if best is None or {value} {sign} best:"):
+            yield
 
     # ------------------------------------------------------------------- steps
 
@@ -154,6 +169,8 @@ class _Generator:
                 self._join(step, go_on)
             case Fold():
                 self._fold(step, go_on)
+            case Exists((Join() as join, *tests)) if self._is_a_loop(step):
+                self._look(join, tests, rule, step.wanted, go_on)
             case Exists():
                 with self.out.block(f"if {self._exists(step)}:"):
                     go_on()
@@ -220,27 +237,28 @@ class _Generator:
 
         Of a row out of an index, those columns that are stored and not known.
         """
-        bound: set[str] = set()
+        targets: dict[int, str] = {}  # by place in the row
         tests: list[str] = []
-        targets: list[str] = []
         for position, arg in enumerate(atom.args):
             if index is not None and not is_stored(index, position):
                 continue
-            value = f"{row}[{position}]" if index is None else column_of(index, row, position)
-            if isinstance(arg, Var) and arg.name not in bound:
-                bound.add(arg.name)
-                if not arg.is_anonymous or arg.name.startswith("_#"):
-                    targets.append(f"{name(arg)} = {value}")
+            if isinstance(arg, Var) and name(arg) not in targets.values():
+                targets[position if index is None else place(index, position)] = name(arg)
             else:
+                value = f"{row}[{position}]" if index is None else column_of(index, row, position)
                 known = name(arg) if isinstance(arg, Var) else self._constant(atom, position)
                 tests.append(f"{value} == {known}")
-        columns = index.columns if index is not None else None
-        width = len(atom.args) if columns is None else len(columns)
-        if targets and len(targets) == width and (columns is None or width > 1):
-            self.out(f"{', '.join(t.split(' = ')[0] for t in targets)}, = {row}")
+        width = len(atom.args)
+        if index is not None and index.columns is not None:
+            width = len(index.columns)
+        if targets and width == 1 and index is not None and index.columns is not None:
+            self.out(f"{targets[0]} = {row}")
+        elif len(targets) > 1 or width == 1 == len(targets):  # at once is faster
+            names = ", ".join(targets.get(at, "_") for at in range(width))
+            self.out(f"{names} = {row}" if width > 1 else f"{names}, = {row}")
         else:
-            for target in targets:
-                self.out(target)
+            for at, target in targets.items():
+                self.out(f"{target} = {row}[{at}]")
         if tests:
             with self.out.block(f"if {' and '.join(tests)}:"):
                 then()
@@ -272,6 +290,26 @@ class _Generator:
                 return f"{found} {sign} {python(high)}"
         found = self._simple(step) or self._general(step)
         return found if step.wanted else f"not ({found})"
+
+    def _is_a_loop(self, step: Exists) -> bool:
+        """Whether it is rows of one goal that are tested, each by itself."""
+        rest = step.steps[1:]
+        return bool(rest) and not any(isinstance(s, Join | Extend | Fold) for s in rest)
+
+    def _look(
+        self, join: Join, tests: list[Step], rule: RulePlan, wanted: bool, then: Callable[[], None]
+    ) -> None:
+        """A loop that stops at the first row: `then` goes there, or where there was none."""
+
+        def found() -> None:
+            if wanted:
+                then()
+            self.out("break")
+
+        self._join(join, lambda: self._steps(tests, rule, found))
+        if not wanted:
+            with self.out.block("else:"):
+                then()
 
     def _simple(self, step: Exists) -> str | None:
         if len(step.steps) != 1 or not isinstance(step.steps[0], Join):
@@ -373,6 +411,20 @@ class _Generator:
 
     def _solution(self, rule: RulePlan, grouping: Grouping) -> None:
         """What an aggregate sees: the group, the values, and what tells solutions apart."""
+        keys, values = self._group(rule)
+        if grouping.improving:
+            self.out(f"solutions_{grouping.number}.append(({as_tuple(keys)}, {values[0]}))")
+            return
+        ordered = any(func in ("first", "last") for _, func in grouping.aggregates)
+        order = as_tuple(map(name, rule.order)) if ordered else "()"
+        own = [v for v in rule.carries if v.is_written]
+        which = " ".join(v.name for v in own)  # branches may bind different variables
+        distinct = as_tuple([repr(which), *map(name, own)]) if grouping.distinct else "None"
+        solution = f"({as_tuple(keys)}, {as_tuple(values)}, {order}, {distinct})"
+        self.out(f"solutions_{grouping.number}.append({solution})")
+
+    def _group(self, rule: RulePlan) -> tuple[list[str], list[str]]:
+        """The head's terms, and the values to aggregate."""
         keys, values = [], []
         for position, term in enumerate(rule.head):
             if not isinstance(term, Agg):
@@ -381,13 +433,7 @@ class _Generator:
                 values.append("1")
             else:
                 values.append(python(term.arg))
-        ordered = any(func in ("first", "last") for _, func in grouping.aggregates)
-        order = as_tuple(map(name, rule.order)) if ordered else "()"
-        own = [v for v in rule.carries if v.is_written]
-        which = " ".join(v.name for v in own)  # branches may bind different variables
-        distinct = as_tuple([repr(which), *map(name, own)]) if grouping.distinct else "None"
-        solution = f"({as_tuple(keys)}, {as_tuple(values)}, {order}, {distinct})"
-        self.out(f"solutions_{grouping.number}.append({solution})")
+        return keys, values
 
 
 def _computes(term: Term) -> bool:

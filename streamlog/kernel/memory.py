@@ -48,6 +48,7 @@ class Memory:
         self.best: dict[int, dict[tuple[Any, ...], Any]] = {
             g.number: {} for g in plan.groupings if g.improving
         }
+        self.names |= {f"best_{number}": best for number, best in self.best.items()}
         self._group_pred = {g.number: g.pred for g in plan.groupings}
         self._fed: dict[str, int] = {}  # rows since a predicate was last gone through
         self._left: dict[str, int] = {}  # rows that were left then

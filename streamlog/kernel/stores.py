@@ -155,10 +155,16 @@ class Ages:
 def forget(index: Index, stored: Stored, ages: Ages) -> int:
     """Drop what may go; returns how many rows are left."""
     left = 0
-    for key in list(stored):
-        held = stored[key]
+    for key, held in list(stored.items()):
         if index.store is Store.BY_TIME:
-            count = _forget_by_time(index, held, ages)
+            times = held[0]
+            if times[0] < ages.horizon:
+                cut = bisect_left(times, ages.horizon)
+                for part in held:  # totals keep that before the first row
+                    del part[:cut]
+            if len(times) > 1 and times[1] < ages.old:
+                _keep_one_of_each(index, held, bisect_left(times, ages.old))
+            count = len(times)
         elif 0 in index.key:  # the first column of the key, then
             time = key if len(index.key) == 1 else key[0]
             count = len(held) if time >= ages.horizon else 0
@@ -178,7 +184,7 @@ def _forget_rows(index: Index, held: Any, ages: Ages) -> int:
         kept = [time for time in held if time >= ages.horizon]
     else:
         kept = [row for row in held if row[0] >= ages.horizon]
-    if ages.old > ages.horizon:
+    if len(kept) > 1 and ages.old > ages.horizon:
         kept = _without_doubles(columns == (0,), kept, ages.old)
     if len(kept) < len(held):
         if index.is_set:
@@ -201,17 +207,6 @@ def _without_doubles(is_time: bool, rows: list[Any], old: int) -> list[Any]:
             seen.add(rest)
         kept.append(row)
     return kept
-
-
-def _forget_by_time(index: Index, held: Any, ages: Ages) -> int:
-    times = held[0]
-    cut = bisect_left(times, ages.horizon)
-    if cut:
-        for part in held:  # totals keep that before the first row
-            del part[:cut]
-    if ages.old > ages.horizon and (until := bisect_left(times, ages.old)) > 1:
-        _keep_one_of_each(index, held, until)
-    return len(times)
 
 
 def _keep_one_of_each(index: Index, held: Any, until: int) -> None:
