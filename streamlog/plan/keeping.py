@@ -12,11 +12,15 @@ from streamlog.plan.steps import Index, Reader, RulePlan, Store
 from streamlog.plan.walk import joins_of
 
 Readers = dict[Index, tuple[Reader, ...]]
+Backs = Mapping[int, int | None]  # by the id of a goal, how far it looks back
 
 
-def read(rules: Iterable[RulePlan], times: Iterable[BranchTime]) -> Readers:
+def backs(times: Iterable[BranchTime]) -> Backs:
+    return {id(g.atom): g.back for t in times for g in t.goals}
+
+
+def read(rules: Iterable[RulePlan], back_of: Backs) -> Readers:
     """Who reads each index, and how far behind the progress of its own predicate."""
-    back_of = {id(g.atom): g.back for t in times for g in t.goals}
     result: Readers = {}
     for plan in rules:
         for join in joins_of(plan):
@@ -31,7 +35,7 @@ def _add(readers: Readers, index: Index, reader: Reader) -> None:
         readers[index] = (*known, reader)
 
 
-def forgetful(readers: Mapping[Index, tuple[Reader, ...]]) -> set[Index]:
+def forgetful(readers: Readers) -> set[Index]:
     """Indexes of which every reader lets rows go some day."""
     return {i for i, found in readers.items() if all(r.back is not None for r in found)}
 
@@ -49,36 +53,45 @@ def kept_whole(schema: Schema, promised: Contract, readers: Readers) -> set[Inde
 
 def without_time(
     rules: Iterable[RulePlan],
-    readers: Mapping[Index, tuple[Reader, ...]],
-    cases: Iterable[Case],
+    readers: Readers,
+    back_of: Backs,
+    cases: Collection[Case],
+    schema: Schema,
     clock: Mapping[str, int],
     histories: Collection[Index],
 ) -> Readers:
-    """Indexes that are asked for rows of any age, but never for the timestamp of an old one.
+    """Indexes that are asked for rows of any age, but never for the timestamp of an old one; and
+    for each reader, from when on a row is old to it.
 
     A goal is old when its clock is earlier than that of the head (`analysis.versions`). Its
     timestamp decides nothing then, in whatever case; no head earlier than the progress of its
-    predicate is to come, so rows that are old at that progress stay so.
+    predicate is to come, so rows that are old at that progress stay so. A reader that asks for
+    timestamps, but looks back so far only, has no use for rows beyond that.
     """
-    asks: dict[int, bool] = {}
-    for case in cases:
-        for goal in case.atoms:
-            if goal.version is Version.OLD:
-                needed = case.needs_time_of(goal.atom)
-                asks[id(goal.atom)] = needed or asks.get(id(goal.atom), False)
+    split = {id(case.time.rule) for case in cases}  # a goal in none of its cases is never met
+    asks = {
+        id(goal.atom)
+        for case in cases
+        for goal in case.atoms
+        if goal.version is Version.OLD and case.needs_time_of(goal.atom)
+    }
     result: Readers = {}
     asked = set(histories)
     for plan in rules:
         for join in joins_of(plan):
             head = plan.rule.head.pred
-            ahead = clock.get(head, 0) - clock.get(join.index.pred, 0)
-            _add(result, join.index, Reader(head, ahead))
-            if asks.get(id(join.atom), True):
+            if id(plan.rule) in split and id(join.atom) not in asks:
+                ahead = clock.get(head, 0) - clock.get(join.index.pred, 0)
+                _add(result, join.index, Reader(head, ahead))
+            elif (back := back_of.get(id(join.atom))) is not None:
+                _add(result, join.index, Reader(head, back))
+            else:
                 asked.add(join.index)
     return {
         index: found
         for index, found in result.items()
         if index not in asked
+        and schema.is_temporal(index.pred)
         and index.store is not Store.EARLIEST
         and any(r.back is None for r in readers[index])
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from attrs import evolve
 
@@ -15,10 +15,10 @@ from streamlog.analysis.time.reach import BranchTime
 from streamlog.analysis.types import TypeTable
 from streamlog.analysis.versions import Case
 from streamlog.plan.conjunction import Conjunction, Surroundings, conjunction
-from streamlog.plan.keeping import forgetful, kept_whole, read, without_time
+from streamlog.plan.keeping import backs, forgetful, kept_whole, read, without_time
 from streamlog.plan.order import exists, in_order
 from streamlog.plan.rewrites.lookups import lookups
-from streamlog.plan.rewrites.projection import projections
+from streamlog.plan.rewrites.projection import projections, through
 from streamlog.plan.rewrites.selection import selected
 from streamlog.plan.rewrites.windows import window
 from streamlog.plan.steps import (
@@ -50,7 +50,7 @@ def lower(
     graph: Graph,
     strata: Strata,
     promised: Contract,
-    cases: Iterable[Case],
+    cases: Collection[Case],
 ) -> Plan:
     """The plan of a program without open predicates."""
     delays: dict[str, dict[str, int | None]] = {
@@ -85,9 +85,10 @@ def lower(
     sole = _sole_rules(rules, schema)
     rules = [evolve(p, once=p.once and p.number in sole) for p in rules]
     arity = {**{n: p.arity for n, p in schema.predicates.items()}, TICK: 1}
-    readers = read(rules, time_of.values())
+    back_of = backs(time_of.values())
+    readers = read(rules, back_of)
     histories = kept_whole(schema, promised, readers)
-    timeless = without_time(rules, readers, cases, strata.potential, histories)
+    timeless = without_time(rules, readers, back_of, cases, schema, strata.potential, histories)
     becomes = projections(
         rules,
         groupings,
@@ -97,7 +98,7 @@ def lower(
         {i for i in readers if schema.is_temporal(i.pred)} & {*timeless, *forgetful(readers)},
         lambda pred, column: types.column(pred, column) in WHOLE,
     )
-    rules = [map_joins_of(p, lambda j: evolve(j, index=becomes[j.index])) for p in rules]
+    rules = [map_joins_of(p, lambda j: through(j, becomes)) for p in rules]
     readers = {becomes[index]: found for index, found in readers.items()}
     timers = {p.rule.head.pred for p in rules if p.is_timer}
     return Plan(

@@ -9,6 +9,7 @@ from oracle.executor import NaiveExecutor
 from oracle.naive import model
 from oracle.programs import Case, executor_steps
 
+from streamlog.analysis.contract import Keeps
 from streamlog.compiler import Compilation, compile_source, focused
 from streamlog.diagnostics import Source
 from streamlog.kernel import Kernel
@@ -148,3 +149,27 @@ def check_answers_alone(case: Case, rng: Random) -> bool:
 
 def _text(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def check_one_per_key(case: Case, rng: Random) -> int:
+    """Where the contract promises one row per key, that is what is held of rows that are old.
+    Returns of how many predicates it does."""
+    program = compiled(case)
+    closed = program.closed
+    assert closed and closed.contract and closed.schema and closed.strata and program.plan
+    contract, schema = closed.contract, closed.schema
+    promised = {p.predicate.name: p for p in contract.predicates if p.kept.what is Keeps.PER_KEY}
+    far = max((d.by or 0 for p in contract.predicates for d in p.delays), default=0)
+    far += max(closed.strata.potential.values(), default=0)
+    kernel = Kernel(program, tables(program, case))
+    for arrived, progress in executor_steps(rng, arrivals(program, case)):
+        kernel.step(arrived, progress)
+        holding = kernel.holding()
+        for name, entry in promised.items():
+            bound = min(progress.values()) - far - entry.kept.span
+            rows = [r for r in holding.get(name, ()) if r[0] is not None and r[0] < bound]
+            key = [schema.column_names[name].index(c) for c in entry.kept.columns]
+            indexes = sum(i.pred == name for i in program.plan.indexes)
+            keys = {tuple(r[i] for i in key) for r in rows}
+            assert len(rows) <= len(keys) * max(indexes, 1), f"{name}: {rows}"
+    return len(promised)

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from kernel_checks import check, check_answers_alone
+from kernel_checks import check, check_answers_alone, check_one_per_key
 from oracle.programs import Case, random_case
 
 from streamlog.compiler import compile_source, the
@@ -49,6 +49,19 @@ def test_rules_made_for_the_answers_alone_agree_with_the_oracle(first: int) -> N
         except Exception as error:
             pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}\n{case.tables}")
     assert changed >= SHARD / 10
+
+
+@pytest.mark.parametrize("first", range(SEED, SEED + PAIRS // 5, SHARD))
+def test_one_row_per_key_is_held_where_the_contract_says_so(first: int) -> None:
+    promised = 0
+    for seed in range(first, first + SHARD):
+        rng = Random(seed)
+        case = random_case(rng)
+        try:
+            promised += check_one_per_key(case, rng)
+        except Exception as error:
+            pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}\n{case.tables}")
+    assert promised >= SHARD / 6
 
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda p: p.stem)

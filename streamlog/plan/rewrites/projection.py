@@ -7,7 +7,8 @@
         of sale timestamps and running totals of A by S, not its fourth column
 
 Rows that look alike afterwards are stored once, unless an aggregate counts them. Whole rows stay
-where a better one may replace them, and where a row is told from the one a pipeline started from.
+where a better one may replace them, and where a row must be told from the one that a pipeline
+started from; where finding a solution twice does no harm, it need not.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def projections(
                 use = uses.setdefault(join.index, _Use())
                 use.columns |= columns
                 use.counts |= rule.group in counting
-                use.compares |= join.not_itself
+                use.compares |= join.not_itself and (rule.once or rule.group in counting)
         for step in rule.checks:
             match step:
                 case Fold(_, func, join, column):
@@ -84,6 +85,12 @@ def projections(
         else evolve(index, sums=tuple(sorted(use.sums)))
         for index, use in uses.items()
     }
+
+
+def through(join: Join, becomes: Mapping[Index, Index]) -> Join:
+    """A part of a row is never the row that a pipeline started from."""
+    index = becomes[join.index]
+    return evolve(join, index=index, not_itself=join.not_itself and index.columns is None)
 
 
 def _projected(index: Index, use: _Use, arity: int, dated: bool) -> Index:
