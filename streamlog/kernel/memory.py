@@ -116,10 +116,10 @@ class Memory:
         left = 0
         for index in self.plan.indexes:
             if index.pred == pred and index.store is not Store.EARLIEST:
-                ages = stores.Ages(
-                    frontiers.horizon(self.plan.readers[index]),
-                    frontiers.horizon(old) if (old := self.plan.timeless.get(index)) else BEGIN,
-                )
+                ages = stores.Ages(frontiers.horizon(self.plan.readers[index]))
+                if old := self.plan.timeless.get(index):
+                    limit = frontiers.horizon(old.readers)
+                    ages = stores.Ages(ages.horizon, limit, stores.picker(index, old.columns))
                 left = max(left, stores.forget(index, self.index(index), ages))
         seen = self.seen(pred)
         if seen:

@@ -12,13 +12,14 @@ A key of one column is its value, and so is a row of which one column is stored.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 from attrs import frozen
 
 from streamlog.plan.steps import Index, Store
-from streamlog.runtime.executor import Row
+from streamlog.runtime.executor import BEGIN, Row
 
 Stored = dict[Any, Any]
 ONCE = ((),)
@@ -146,10 +147,22 @@ def _many(value: Any, columns: tuple[int, ...]) -> tuple[Any, ...]:
 @frozen
 class Ages:
     """What may go: rows earlier than `horizon`; and of rows earlier than `old`, all but one of
-    those that differ in nothing but the timestamp."""
+    those in which `picked` is the same."""
 
     horizon: int
-    old: int
+    old: int = BEGIN
+    picked: Callable[[Any], Any] = itemgetter(0)
+
+
+def picker(index: Index, columns: tuple[int, ...]) -> Callable[[Any], Any]:
+    """Some columns of a stored row."""
+    if not columns:
+        return lambda row: ()
+    if index.columns is None:
+        return itemgetter(*columns)
+    if len(index.columns) == 1:
+        return lambda row: row
+    return itemgetter(*(index.columns.index(column) for column in columns))
 
 
 def forget(index: Index, stored: Stored, ages: Ages) -> int:
@@ -163,7 +176,7 @@ def forget(index: Index, stored: Stored, ages: Ages) -> int:
                 for part in held:  # totals keep that before the first row
                     del part[:cut]
             if len(times) > 1 and times[1] < ages.old:
-                _keep_one_of_each(index, held, bisect_left(times, ages.old))
+                _keep_one_of_each(index, held, bisect_left(times, ages.old), ages)
             count = len(times)
         elif 0 in index.key:  # the first column of the key, then
             time = key if len(index.key) == 1 else key[0]
@@ -185,7 +198,7 @@ def _forget_rows(index: Index, held: Any, ages: Ages) -> int:
     else:
         kept = [row for row in held if row[0] >= ages.horizon]
     if len(kept) > 1 and ages.old > ages.horizon:
-        kept = _without_doubles(columns == (0,), kept, ages.old)
+        kept = _without_doubles(columns == (0,), kept, ages)
     if len(kept) < len(held):
         if index.is_set:
             held.clear()
@@ -195,36 +208,30 @@ def _forget_rows(index: Index, held: Any, ages: Ages) -> int:
     return len(kept)
 
 
-def _without_doubles(is_time: bool, rows: list[Any], old: int) -> list[Any]:
-    """Of old rows, the first of those that are alike but for the timestamp."""
+def _without_doubles(is_time: bool, rows: list[Any], ages: Ages) -> list[Any]:
     seen: set[Any] = set()
     kept = []
     for row in rows:
-        if (row if is_time else row[0]) < old:
-            rest = () if is_time else row[1:]
-            if rest in seen:
+        if (row if is_time else row[0]) < ages.old:
+            picked = ages.picked(row)
+            if picked in seen:
                 continue
-            seen.add(rest)
+            seen.add(picked)
         kept.append(row)
     return kept
 
 
-def _keep_one_of_each(index: Index, held: Any, until: int) -> None:
+def _keep_one_of_each(index: Index, held: Any, until: int, ages: Ages) -> None:
     if not index.has_rows:
-        del held[0][1:until]
-        return
-    seen: set[Any] = set()
-    kept = []
-    for at, row in enumerate(held[1][:until]):
-        rest = row
-        if index.columns is None or (len(index.columns) > 1 and index.columns[0] == 0):
-            rest = row[1:]
-        if rest not in seen:
-            seen.add(rest)
-            kept.append(at)
-    if len(kept) < until:
         for part in held:
-            part[:until] = [part[at] for at in kept]
+            del part[1:until]
+        return
+    first: dict[Any, int] = {}
+    for at, row in enumerate(held[1][:until]):
+        first.setdefault(ages.picked(row), at)
+    if len(first) < until:
+        for part in held:
+            part[:until] = [part[at] for at in first.values()]
 
 
 def remove(index: Index, stored: Stored, row: Row) -> None:

@@ -8,8 +8,8 @@ from streamlog.analysis.contract import Contract
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.time.reach import BranchTime
 from streamlog.analysis.versions import Case, Version
-from streamlog.plan.steps import Index, Reader, RulePlan, Store
-from streamlog.plan.walk import joins_of
+from streamlog.plan.steps import Index, Old, Reader, RulePlan, Store
+from streamlog.plan.walk import joins_of, readings
 
 Readers = dict[Index, tuple[Reader, ...]]
 Backs = Mapping[int, int | None]  # by the id of a goal, how far it looks back
@@ -59,7 +59,7 @@ def without_time(
     schema: Schema,
     clock: Mapping[str, int],
     histories: Collection[Index],
-) -> Readers:
+) -> dict[Index, Old]:
     """Indexes that are asked for rows of any age, but never for the timestamp of an old one; and
     for each reader, from when on a row is old to it.
 
@@ -68,27 +68,28 @@ def without_time(
     predicate is to come, so rows that are old at that progress stay so. A reader that asks for
     timestamps, but looks back so far only, has no use for rows beyond that.
     """
-    split = {id(case.time.rule) for case in cases}  # a goal in none of its cases is never met
-    asks = {
-        id(goal.atom)
-        for case in cases
-        for goal in case.atoms
-        if goal.version is Version.OLD and case.needs_time_of(goal.atom)
-    }
+    split = {id(case.time.rule) for case in cases}
+    old = [(c, g.atom) for c in cases for g in c.atoms if g.version is Version.OLD]
+    asks = {id(atom) for case, atom in old if case.needs_time_of(atom)}
+    met = {id(atom) for _, atom in old}
     result: Readers = {}
+    columns: dict[Index, set[int]] = {}
     asked = set(histories)
     for plan in rules:
-        for join in joins_of(plan):
+        for join, read_ in readings(plan):
             head = plan.rule.head.pred
+            columns.setdefault(join.index, set())
             if id(plan.rule) in split and id(join.atom) not in asks:
                 ahead = clock.get(head, 0) - clock.get(join.index.pred, 0)
                 _add(result, join.index, Reader(head, ahead))
+                if id(join.atom) in met:
+                    columns[join.index] |= read_ - {0}
             elif (back := back_of.get(id(join.atom))) is not None:
                 _add(result, join.index, Reader(head, back))
             else:
                 asked.add(join.index)
     return {
-        index: found
+        index: Old(found, tuple(sorted(columns[index])))
         for index, found in result.items()
         if index not in asked
         and schema.is_temporal(index.pred)

@@ -208,9 +208,7 @@ class Plan:
     indexes: tuple[Index, ...]
     readers: Mapping[Index, tuple[Reader, ...]]
     arity: Mapping[str, int]
-    # Indexes whose old rows are asked for without their timestamps: of those that are alike
-    # otherwise, one is enough. A row is old when it is so for all of these.
-    timeless: Mapping[Index, tuple[Reader, ...]]
+    timeless: Mapping[Index, Old]  # those whose old rows are asked for without their timestamps
     histories: frozenset[str]  # predicates kept whole because their declaration says so
 
     def holds_whole(self, pred: str) -> bool:
@@ -239,3 +237,12 @@ class Reader:
 
     pred: str
     back: int | None
+
+
+@frozen
+class Old:
+    """Rows earlier than (progress of `pred`) + `back` of every reader are old; of old rows that
+    agree in `columns` and in the key, one is enough."""
+
+    readers: tuple[Reader, ...]
+    columns: tuple[int, ...]

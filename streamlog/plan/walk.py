@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from attrs import evolve
@@ -70,3 +71,31 @@ def map_joins(steps: Iterable[Step], change: Callable[[Join], Join]) -> tuple[St
 def map_joins_of(rule: RulePlan, change: Callable[[Join], Join]) -> RulePlan:
     pipelines = (Pipeline(p.start, map_joins(p.steps, change)) for p in rule.pipelines)
     return evolve(rule, pipelines=tuple(pipelines), checks=map_joins(rule.checks, change))
+
+
+def readings(rule: RulePlan) -> Iterator[tuple[Join, set[int]]]:
+    """Each join, and the columns that are read of the rows it finds: those that are tested, or
+    whose values are used later on."""
+    for pipeline in rule.pipelines:
+        yield from _readings(pipeline.steps, {v.name for v in rule.carries})
+    yield from _readings(rule.checks, set())
+
+
+def _readings(steps: tuple[Step, ...], later: set[str]) -> Iterator[tuple[Join, set[int]]]:
+    for number, step in enumerate(steps):
+        match step:
+            case Join():
+                after = {v.name for s in steps[number + 1 :] for v in reads(s)}
+                yield step, _columns(step, after | later)
+            case Exists(inner):
+                yield from _readings(inner, set())
+            case Fold(_, _, join, column):
+                yield join, set() if column is None else {column}
+            case _:
+                pass
+
+
+def _columns(join: Join, later: set[str]) -> set[int]:
+    free = [(p, a) for p, a in enumerate(join.atom.args) if p not in join.index.fixed]
+    names = Counter(a.name for _, a in free if isinstance(a, Var))
+    return {p for p, a in free if not isinstance(a, Var) or names[a.name] > 1 or a.name in later}

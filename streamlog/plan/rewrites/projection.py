@@ -13,14 +13,12 @@ started from; where finding a solution twice does no harm, it need not.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from attrs import define, evolve, field
 
-from streamlog.plan.steps import Exists, Fold, Grouping, Index, Join, RulePlan, Step, Store
-from streamlog.plan.walk import reads
-from streamlog.syntax.ast import Var
+from streamlog.plan.steps import Fold, Grouping, Index, Join, RulePlan, Store
+from streamlog.plan.walk import readings
 
 # Aggregates to which it does not matter how often a solution is found.
 _ONCE_IS_ENOUGH = frozenset({"min", "max", "count_distinct", "first", "last"})
@@ -58,24 +56,19 @@ def projections(
         if not g.distinct and not all(f in _ONCE_IS_ENOUGH for _, f in g.aggregates)
     }
     for rule in rules:
-        carried = {v.name for v in rule.carries}
-        for pipeline in rule.pipelines:
-            for join, columns in _reading(pipeline.steps, carried):
-                use = uses.setdefault(join.index, _Use())
+        folds = {id(s.join.atom): s for s in rule.checks if isinstance(s, Fold)}
+        inside = {id(j.atom) for p in rule.pipelines for j in p.steps if isinstance(j, Join)}
+        for join, columns in readings(rule):
+            use = uses.setdefault(join.index, _Use())
+            fold = folds.get(id(join.atom))
+            if fold and fold.func in ("sum", "avg") and is_whole(join.index.pred, *columns):
+                use.sums |= columns
+            else:
                 use.columns |= columns
-                use.counts |= rule.group in counting
-                use.compares |= join.not_itself and (rule.once or rule.group in counting)
-        for step in rule.checks:
-            match step:
-                case Fold(_, func, join, column):
-                    use = uses.setdefault(join.index, _Use(counts=True))
-                    use.counts = True
-                    if column is not None:
-                        is_total = func in ("sum", "avg") and is_whole(join.index.pred, column)
-                        (use.sums if is_total else use.columns).add(column)
-                case _:
-                    for join, columns in _reading((step,), set()):
-                        uses.setdefault(join.index, _Use()).columns |= columns
+            # How often a goal in a check is met does not matter.
+            matters = rule.group in counting and id(join.atom) in inside
+            use.counts |= matters or fold is not None
+            use.compares |= join.not_itself and (rule.once or rule.group in counting)
     return {
         index: _projected(index, use, arity[index.pred], index in dated)
         if index.store is not Store.EARLIEST
@@ -106,24 +99,3 @@ def _projected(index: Index, use: _Use, arity: int, dated: bool) -> Index:
         return summed  # a row as it came costs nothing
     is_set = not columns if differ and index.store is Store.ROWS else not (differ or use.counts)
     return evolve(summed, columns=tuple(sorted(columns)), is_set=is_set)
-
-
-def _reading(steps: Iterable[Step], later: set[str]) -> Iterator[tuple[Join, set[int]]]:
-    """Joins, and the columns of theirs that are read; `later` are names that are read after."""
-    steps = tuple(steps)
-    for number, step in enumerate(steps):
-        match step:
-            case Join():
-                after = {v.name for s in steps[number + 1 :] for v in reads(s)}
-                yield step, _read(step, after | later)
-            case Exists(inner):
-                yield from _reading(inner, set())
-            case _:
-                pass
-
-
-def _read(join: Join, later: set[str]) -> set[int]:
-    """The columns that are tested, or whose values are used later on."""
-    free = [(p, a) for p, a in enumerate(join.atom.args) if p not in join.index.fixed]
-    names = Counter(a.name for _, a in free if isinstance(a, Var))
-    return {p for p, a in free if not isinstance(a, Var) or names[a.name] > 1 or a.name in later}
