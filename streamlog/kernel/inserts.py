@@ -13,7 +13,8 @@ def insert(out: Generated, index: Index, in_order: bool) -> None:
     table, key = f"index_{index.name}", _one(f"row[{p}]" for p in index.key)
     match index.store:
         case Store.EARLIEST if in_order:
-            out(f"{table}.setdefault({key}, row[0])")
+            with out.block(f"if {key} not in {table}:"):
+                out(f"{table}[{key}] = row[0]")
         case Store.EARLIEST:
             out(f"stored = {table}.get({key})")
             with out.block("if stored is None or row[0] < stored:"):
