@@ -29,6 +29,7 @@ from streamlog.plan.lower import lower
 from streamlog.plan.steps import Plan
 from streamlog.rewrite.bistate import Bistate, bistate
 from streamlog.rewrite.close import close
+from streamlog.rewrite.constants import constants
 from streamlog.rewrite.desugar import desugar
 from streamlog.rewrite.open_predicates import OpenRule, open_rules
 from streamlog.syntax.ast import Module, Rule, Type
@@ -66,6 +67,7 @@ class Compilation:
     open_rules: tuple[OpenRule, ...] = ()
     bistate: Bistate | None = field(default=None, repr=False)
     closed: Compilation | None = field(default=None, repr=False)  # without open predicates
+    for_answers: Module | None = field(default=None, repr=False)  # of that, what they rest on
     plan: Plan | None = field(default=None, repr=False)
 
     @property
@@ -209,15 +211,46 @@ def _closed(so_far: Compilation) -> tuple[Compilation, Sequence[Diagnostic]]:
         module, found = close(the(so_far.module), so_far.open_rules, in_place=in_place)
         if module is so_far.module or found:
             return so_far, found
-        closed = Compilation(so_far.source, so_far.mode, so_far.root, module=module)
-        for run in (_schema, _types, _safety, _time, _strata, _contract):
-            closed = run(closed)
+        closed = _analysed(so_far, module)
         if closed.ok:
             break
     # Rules grow when calls are unfolded; nothing else can go wrong that was right before.
     errors = [d for d in closed.diagnostics if d.is_error]
     assert all(d.code == "SL0406" for d in errors), [d.message for d in errors]
     return closed, errors
+
+
+def _analysed(so_far: Compilation, module: Module) -> Compilation:
+    made = Compilation(so_far.source, so_far.mode, so_far.root, module=module)
+    for run in (_schema, _types, _safety, _time, _strata, _contract):
+        made = run(made)
+    return made
+
+
+def _constants(so_far: Compilation) -> Compilation:
+    closed, schema = the(so_far.closed), the(so_far.schema)
+    module = the(closed.module)
+    if schema.outputs or schema.queries:
+        module = constants(
+            module,
+            the(closed.schema),
+            the(closed.types),
+            the(so_far.contract).outputs,
+            () if schema.outputs else schema.queries,
+        )
+    return evolve(so_far, for_answers=module)
+
+
+def focused(program: Compilation) -> Compilation:
+    """The program for a run that shows its answers and nothing else: rules are made for the
+    constants that are asked for, if time still allows them then. Other predicates may lack rows."""
+    module, closed = the(program.for_answers), the(program.closed)
+    if module is closed.module:
+        return program
+    made = _analysed(program, module)
+    if not made.ok or the(made.schema).streams != the(closed.schema).streams:  # `tick` sees all
+        return program
+    return _plan(evolve(program, closed=made))
 
 
 def _bistate(so_far: Compilation) -> Compilation:
@@ -247,6 +280,7 @@ def _plan(so_far: Compilation) -> Compilation:
     closed = the(so_far.closed)
     made = lower(
         the(closed.schema),
+        the(closed.types),
         closed.times,
         the(closed.graph),
         the(closed.strata),
@@ -270,6 +304,7 @@ PASSES = (
     Pass("contract", _contract),
     Pass("open_predicates", _open_predicates),
     Pass("close", _close),
+    Pass("constants", _constants),
     Pass("bistate", _bistate),
     Pass("plan", _plan),
 )

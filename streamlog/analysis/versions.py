@@ -249,7 +249,7 @@ class _Splitter:
     def _is_implied(self, comparison: Comparison, terms: Terms, state: _State) -> bool:
         """Whether the versions alone entail a comparison between timestamps."""
         names = {v.name for v in variables(comparison)}
-        if not names <= state.clocks.keys() or not _is_exact(comparison, state.clocks):
+        if not names <= state.clocks.keys() or not _is_exact(comparison):
             return False
         translated = Terms(lambda _: True, {}, {}).comparison(
             Comparison(
@@ -284,13 +284,9 @@ def _equal(one: str, other: str, matrix: Dbm) -> bool:
     return matrix.most(one, other) == 0 == matrix.least(one, other)
 
 
-def _is_exact(comparison: Comparison, clocks: Mapping[str, str]) -> bool:
+def _is_exact(comparison: Comparison) -> bool:
     """Whether differences say all that the comparison says."""
-    return (
-        len({clocks[v.name] for v in variables(comparison)}) <= 3
-        and _is_time_term(comparison.left)
-        and _is_time_term(comparison.right)
-    )
+    return _is_time_term(comparison.left) and _is_time_term(comparison.right)
 
 
 def _is_time_term(term: Term) -> bool:

@@ -37,6 +37,10 @@ def _close(compilation: Compilation) -> str | None:
     return _printable(the(compilation.closed.module)) if compilation.closed else None
 
 
+def _constants(compilation: Compilation) -> str | None:
+    return _printable(compilation.for_answers) if compilation.for_answers else None
+
+
 def _printable(module: Module) -> str:
     return pretty(evolve(module, statements=tuple(map(printable, module.statements))))
 
@@ -128,6 +132,7 @@ DUMPS: dict[str, Callable[[Compilation], str | None]] = {
     "contract": _contract,
     "open_predicates": _open_predicates,
     "close": _close,
+    "constants": _constants,
     "bistate": _bistate,
     "plan": _plan,
 }

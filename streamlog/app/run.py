@@ -214,6 +214,7 @@ class _Run:
         return found
 
     def _engine(self, header: bool) -> Engine:
+        from streamlog.compiler import focused
         from streamlog.kernel import Kernel
         from streamlog.runtime.engine import Engine
         from streamlog.runtime.ingest import Checker
@@ -224,7 +225,7 @@ class _Run:
             if source.pred not in self.schema.streams:
                 checker = Checker(self.program, source.pred)
                 tables.setdefault(source.pred, []).extend(read(source, checker))
-        return Engine(self.program, Kernel, tables, remember=False)
+        return Engine(focused(self.program), Kernel, tables, remember=False)
 
     def _resume(self) -> Mapping[str, Any]:
         """What the last checkpoint says about files, if there is one."""

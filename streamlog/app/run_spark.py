@@ -16,10 +16,9 @@ from streamlog.app.java import java_problem
 from streamlog.compiler import Compilation, the
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from streamlog.app.answers import Answers, Columns
     from streamlog.runtime.executor import Row
+    from streamlog.spark import DataFrame
     from streamlog.spark.inputs import Count, Inputs
     from streamlog.spark.start import Running
     from streamlog.spark.streaming import Sink

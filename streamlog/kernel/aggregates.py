@@ -63,7 +63,7 @@ def aggregate(
 ) -> Iterator[tuple[Any, ...]]:
     """A row for each group. `functions` are those of the grouping, with their types settled."""
     if grouping.distinct:
-        solutions = dict.fromkeys(solutions)
+        solutions = _once(solutions)
     groups: dict[tuple[Any, ...], list[Solution]] = {}
     for solution in solutions:
         group = groups.get(solution[0])
@@ -82,9 +82,20 @@ def aggregate(
             raise EvaluationError(str(error)) from None
 
 
+def _once(solutions: Iterable[Solution]) -> Iterable[Solution]:
+    """Branches may find one solution at different timestamps: the earliest count."""
+    found: dict[tuple[Any, ...], Solution] = {}
+    for solution in solutions:
+        group, values, order, which = solution
+        known = found.get((group, values, which))
+        if known is None or order < known[2]:
+            found[group, values, which] = solution
+    return found.values()
+
+
 def row_of(grouping: Grouping, key: tuple[Any, ...], values: Iterable[Any]) -> tuple[Any, ...]:
     """The head's row: the aggregates at their positions, the group's terms at the others."""
-    row = list(key)
+    row = key
     for (position, _), value in zip(grouping.aggregates, values, strict=True):
-        row.insert(position, value)
-    return tuple(row)
+        row = (*row[:position], value, *row[position:])
+    return row

@@ -8,13 +8,14 @@ conjunction n, `new_p` the rows of p that nobody has seen yet, `seen_p` those th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 
 from streamlog.analysis.builtins import WHOLE
 from streamlog.analysis.types import TypeTable
 from streamlog.kernel.generated import Generated
+from streamlog.kernel.inserts import as_tuple, column_of, insert, is_stored, lists, place
 from streamlog.kernel.terms import name, python, test
-from streamlog.plan.lower import reads
 from streamlog.plan.steps import (
     Exists,
     Extend,
@@ -29,6 +30,7 @@ from streamlog.plan.steps import (
     Step,
     Store,
 )
+from streamlog.plan.walk import reads
 from streamlog.syntax.ast import Agg, Atom, BinOp, Call, Const, Neg, Term, Type, Var
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import walk
@@ -40,13 +42,14 @@ def identifier(pred: str) -> str:
     return f"p_{pred}"
 
 
-def generate(plan: Plan, types: TypeTable) -> Generated:
-    return _Generator(plan, types).run()
+def generate(plan: Plan, types: TypeTable, streams: Collection[str]) -> Generated:
+    """`streams` are the predicates whose rows come in the order of time."""
+    return _Generator(plan, types, streams).run()
 
 
 class _Generator:
-    def __init__(self, plan: Plan, types: TypeTable) -> None:
-        self.plan, self.types = plan, types
+    def __init__(self, plan: Plan, types: TypeTable, streams: Collection[str]) -> None:
+        self.plan, self.types, self.streams = plan, types, streams
         self.out = Generated()
         self.depth = 0  # of nested joins, to name their rows
         self.groupings = {g.number: g for g in plan.groupings}
@@ -86,8 +89,8 @@ class _Generator:
     def _function(
         self, title: str, indexes: list[Index], starts: list[tuple[RulePlan, Pipeline]]
     ) -> None:
-        whole = [(r, p) for r, p in starts if passes_through(r, p)]
-        others = [(r, p) for r, p in starts if not passes_through(r, p)]
+        whole = [(r, p) for r, p in starts if r.passes(p)]
+        others = [(r, p) for r, p in starts if not r.passes(p)]
         with self.out.function(title, "rows"):
             if indexes or others:
                 with self.out.block("for row in rows:"):
@@ -108,26 +111,9 @@ class _Generator:
                 f"row[{p}] == {self._value(index.pred, p, const)}" for p, const in index.where
             )
             with self.out.block(f"if {' and '.join(values)}:"):
-                self._store(index)
+                insert(self.out, index, index.pred in self.streams)
         else:
-            self._store(index)
-
-    def _store(self, index: Index) -> None:
-        table, key = f"index_{index.name}", _row_key(index)
-        self.out(f"stored = {table}.get({key})")
-        if index.store is Store.EARLIEST:
-            with self.out.block("if stored is None or row[0] < stored:"):
-                self.out(f"{table}[{key}] = row[0]")
-            return
-        with self.out.block("if stored is None:"):
-            self.out(f"{table}[{key}] = [row]")
-        if index.store is Store.BY_TIME:
-            with self.out.block("elif row[0] < stored[-1][0]:"):
-                self.out("insort(stored, row, key=first)")
-                for column in sorted({c for i, c in self.plan.folds if i == index}):
-                    self.out(f"sums_{index.name}_{column}.pop({key}, None)")
-        with self.out.block("else:"):
-            self.out("stored.append(row)")
+            insert(self.out, index, index.pred in self.streams)
 
     def _pipeline(self, rule: RulePlan, pipeline: Pipeline, start: Atom | None) -> None:
         def body() -> None:
@@ -136,14 +122,28 @@ class _Generator:
         if start is None:
             body()
         else:
-            self._bind(start, "row", set(), (), body)
+            self._bind(start, "row", None, body)
 
     def _found(self, rule: RulePlan) -> None:
         """A solution of the positive goals."""
         if rule.is_immediate:
             self._emit(rule, None)
         else:
-            self.out(f"pending_{rule.number}.append({_tuple(map(name, rule.carries))})")
+            with self._unless_known(rule):
+                self.out(f"pending_{rule.number}.append({as_tuple(map(name, rule.carries))})")
+
+    @contextmanager
+    def _unless_known(self, rule: RulePlan) -> Iterator[None]:
+        """Where better values replace worse ones, a candidate must be better than the best."""
+        grouping = self.groupings.get(rule.group) if rule.group is not None else None
+        if grouping is None or not grouping.improving:
+            yield
+            return
+        keys, (value,) = self._group(rule)
+        self.out(f"best = best_{grouping.number}.get({as_tuple(keys)})")
+        sign = "<" if grouping.aggregates[0][1] == "min" else ">"
+        with self.out.block(f"if best is None or {value} {sign} best:"):
+            yield
 
     # ------------------------------------------------------------------- steps
 
@@ -170,6 +170,8 @@ class _Generator:
                 self._join(step, go_on)
             case Fold():
                 self._fold(step, go_on)
+            case Exists((Join() as join, *tests)) if self._is_a_loop(step):
+                self._look(join, tests, rule, step.wanted, go_on)
             case Exists():
                 with self.out.block(f"if {self._exists(step)}:"):
                     go_on()
@@ -183,35 +185,41 @@ class _Generator:
         row = f"row{self.depth}"
         rows = f"index_{join.index.name}.get({self._key(join)}, ())"
         if join.index.store is Store.BY_TIME:
-            self.out(f"rows{self.depth} = {rows}")
-            rows = f"rows{self.depth}[{self._slice(join, f'rows{self.depth}')}]"
+            times, listed = f"times{self.depth}", f"rows{self.depth}"
+            self.out(f"{lists(join.index, times, listed)} = {self._lists(join)}")
+            low, high = self._bounds(join, times)
+            rows = f"{listed if join.index.has_rows else times}[{low}:{high}]"
         with self.out.block(f"for {row} in {rows}:"):
-            known = set(join.index.fixed)
             if join.not_itself:
                 with self.out.block(f"if {row} is not row:"):
-                    self._bind(join.atom, row, known, (), then)
+                    self._bind(join.atom, row, join.index, then)
             else:
-                self._bind(join.atom, row, known, (), then)
+                self._bind(join.atom, row, join.index, then)
         self.depth -= 1
 
+    def _lists(self, join: Join) -> str:
+        """The lists of an index by time."""
+        return f"index_{join.index.name}.get({self._key(join)}, nothing_{join.index.name})"
+
+    def _bounds(self, join: Join, times: str) -> tuple[str, str]:
+        low = f"bisect_left({times}, {python(join.low)})" if join.low is not None else ""
+        high = f"bisect_right({times}, {python(join.high)})" if join.high is not None else ""
+        return low, high
+
     def _fold(self, fold: Fold, then: Callable[[], None]) -> None:
-        join, column = fold.join, fold.column
-        self.out(f"stored = index_{join.index.name}.get({self._key(join)}, ())")
-        low = f"bisect_left(stored, ({python(join.low)},))" if join.low is not None else "0"
-        high = "len(stored)"
-        if join.high is not None:
-            high = f"bisect_left(stored, ({python(join.high)} + 1,))"
-        self.out(f"low, high = {low}, {high}")
+        join, index, column = fold.join, fold.join.index, fold.column
+        self.out(f"{lists(index, 'times', 'rows', column)} = {self._lists(join)}")
+        low, high = self._bounds(join, "times")
+        self.out(f"low, high = {low or 0}, {high or 'len(times)'}")
         with self.out.block("if low < high:"):
             type_ = self.types.column(join.atom.pred, column) if column is not None else None
-            if column is not None and fold.func in ("sum", "avg") and type_ in WHOLE:
-                table = f"sums_{join.index.name}_{column}"
-                self.out(f"sums = {table}.get({self._key(join)})")
-                with self.out.block("if sums is None or len(sums) <= len(stored):"):
-                    self.out(f"sums = prefix({table}, {self._key(join)}, stored, {column})")
-                total = "sums[high] - sums[low]"
+            values = "rows[low:high]"
+            if column in index.sums:
+                total = "totals[high] - totals[low]"
             else:
-                total = f"fsum(r[{column}] for r in stored[low:high])"
+                if column is not None and index.columns != (column,):
+                    values = f"(r[{place(index, column)}] for r in {values})"
+                total = f"fsum({values})"
             match fold.func:
                 case "count":
                     value = "high - low"
@@ -221,37 +229,37 @@ class _Generator:
                     sign = "//" if type_ is Type.DURATION else "/"
                     value = f"({total}) {sign} (high - low)"
                 case function:
-                    value = f"{function}(r[{column}] for r in stored[low:high])"
+                    value = f"{function}({values})"
             self.out(f"{name(fold.var)} = {value}")
             then()
 
-    def _slice(self, join: Join, rows: str) -> str:
-        low = f"bisect_left({rows}, ({python(join.low)},))" if join.low is not None else ""
-        high = f"bisect_left({rows}, ({python(join.high)} + 1,))" if join.high is not None else ""
-        return f"{low}:{high}"
+    def _bind(self, atom: Atom, row: str, index: Index | None, then: Callable[[], None]) -> None:
+        """The goal's variables from a row; a constant or a repeated variable is a test.
 
-    def _bind(
-        self, atom: Atom, row: str, known: set[int], done: tuple[str, ...], then: Callable[[], None]
-    ) -> None:
-        """The goal's variables from a row; a constant or a repeated variable is a test."""
-        bound: set[str] = set(done)
+        Of a row out of an index, those columns that are stored and not known.
+        """
+        targets: dict[int, str] = {}  # by place in the row
         tests: list[str] = []
-        targets: list[str] = []
         for position, arg in enumerate(atom.args):
-            if position in known:
+            if index is not None and not is_stored(index, position):
                 continue
-            if isinstance(arg, Var) and arg.name not in bound:
-                bound.add(arg.name)
-                if not arg.is_anonymous or arg.name.startswith("_#"):
-                    targets.append(f"{name(arg)} = {row}[{position}]")
+            if isinstance(arg, Var) and name(arg) not in targets.values():
+                targets[position if index is None else place(index, position)] = name(arg)
             else:
-                value = name(arg) if isinstance(arg, Var) else self._constant(atom, position)
-                tests.append(f"{row}[{position}] == {value}")
-        if len(targets) == len(atom.args) and targets:
-            self.out(f"{', '.join(t.split(' = ')[0] for t in targets)}, = {row}")
+                value = f"{row}[{position}]" if index is None else column_of(index, row, position)
+                known = name(arg) if isinstance(arg, Var) else self._constant(atom, position)
+                tests.append(f"{value} == {known}")
+        width = len(atom.args)
+        if index is not None and index.columns is not None:
+            width = len(index.columns)
+        if targets and width == 1 and index is not None and index.columns is not None:
+            self.out(f"{targets[0]} = {row}")
+        elif len(targets) > 1 or width == 1 == len(targets):  # at once is faster
+            names = ", ".join(targets.get(at, "_") for at in range(width))
+            self.out(f"{names} = {row}" if width > 1 else f"{names}, = {row}")
         else:
-            for target in targets:
-                self.out(target)
+            for at, target in targets.items():
+                self.out(f"{target} = {row}[{at}]")
         if tests:
             with self.out.block(f"if {' and '.join(tests)}:"):
                 then()
@@ -270,7 +278,7 @@ class _Generator:
 
     def _key(self, join: Join) -> str:
         parts = [python(join.atom.args[p]) for p in join.index.key]
-        return parts[0] if len(parts) == 1 else _tuple(parts)
+        return parts[0] if len(parts) == 1 else as_tuple(parts)
 
     # ------------------------------------------------------------------ checks
 
@@ -283,6 +291,26 @@ class _Generator:
                 return f"{found} {sign} {python(high)}"
         found = self._simple(step) or self._general(step)
         return found if step.wanted else f"not ({found})"
+
+    def _is_a_loop(self, step: Exists) -> bool:
+        """Whether it is rows of one goal that are tested, each by itself."""
+        rest = step.steps[1:]
+        return bool(rest) and not any(isinstance(s, Join | Extend | Fold) for s in rest)
+
+    def _look(
+        self, join: Join, tests: list[Step], rule: RulePlan, wanted: bool, then: Callable[[], None]
+    ) -> None:
+        """A loop that stops at the first row: `then` goes there, or where there was none."""
+
+        def found() -> None:
+            if wanted:
+                then()
+            self.out("break")
+
+        self._join(join, lambda: self._steps(tests, rule, found))
+        if not wanted:
+            with self.out.block("else:"):
+                then()
 
     def _simple(self, step: Exists) -> str | None:
         if len(step.steps) != 1 or not isinstance(step.steps[0], Join):
@@ -323,30 +351,33 @@ class _Generator:
         return f"any(True {' '.join(clauses)})"
 
     def _clauses(self, join: Join, row: str, needed: set[str]) -> Iterator[str]:
-        rows = f"index_{join.index.name}.get({self._key(join)}, ())"
-        if join.index.store is Store.BY_TIME:
+        index = join.index
+        rows = f"index_{index.name}.get({self._key(join)}, ())"
+        if index.store is Store.BY_TIME:
             low = "ever" if join.low is None else python(join.low)
             high = "never" if join.high is None else python(join.high)
-            rows = f"between({rows}, {low}, {high})"
+            found = f"index_{index.name}.get({self._key(join)})"
+            rows = f"between({found}, {int(index.has_rows)}, {low}, {high})"
         yield f"for {row} in {rows}"
-        place: dict[str, int] = {}
+        first: dict[str, str] = {}
         for position, arg in enumerate(join.atom.args):
-            if position in join.index.fixed:
+            if not is_stored(index, position):
                 continue
+            value = column_of(index, row, position)
             if isinstance(arg, Const):
-                yield f"if {row}[{position}] == {self._constant(join.atom, position)}"
-            elif isinstance(arg, Var) and arg.name in place:
-                yield f"if {row}[{position}] == {row}[{place[arg.name]}]"
+                yield f"if {value} == {self._constant(join.atom, position)}"
+            elif isinstance(arg, Var) and arg.name in first:
+                yield f"if {value} == {first[arg.name]}"
             elif isinstance(arg, Var):
-                place[arg.name] = position
+                first[arg.name] = value
                 if arg.name in needed:
-                    yield f"for {name(arg)} in ({row}[{position}],)"
+                    yield f"for {name(arg)} in ({value},)"
 
     def _check(self, rule: RulePlan) -> None:
         with self.out.function(f"check_{rule.number}", "rows"), self.out.part_of(rule.rule):
             self.out(f"# {pretty(rule.rule).splitlines()[0]}")
             with self.out.block("for row in rows:"):
-                self.out(f"{_tuple(map(name, rule.carries))} = row")
+                self.out(f"{as_tuple(map(name, rule.carries))} = row")
                 row = "row" if rule.carries == rule.head else None
 
                 def decided() -> None:
@@ -359,7 +390,7 @@ class _Generator:
             self._solution(rule, self.groupings[rule.group])
             return
         pred = identifier(rule.rule.head.pred)
-        value = row or _tuple(self._head_term(rule, i, a) for i, a in enumerate(rule.head))
+        value = row or as_tuple(self._head_term(rule, i, a) for i, a in enumerate(rule.head))
         if rule.once:
             self.out(f"new_{pred}.append({value})")
             return
@@ -381,6 +412,20 @@ class _Generator:
 
     def _solution(self, rule: RulePlan, grouping: Grouping) -> None:
         """What an aggregate sees: the group, the values, and what tells solutions apart."""
+        keys, values = self._group(rule)
+        if grouping.improving:
+            self.out(f"solutions_{grouping.number}.append(({as_tuple(keys)}, {values[0]}))")
+            return
+        ordered = any(func in ("first", "last") for _, func in grouping.aggregates)
+        order = as_tuple(map(name, rule.order)) if ordered else "()"
+        own = [v for v in rule.carries if v.is_written]
+        which = " ".join(v.name for v in own)  # branches may bind different variables
+        distinct = as_tuple([repr(which), *map(name, own)]) if grouping.distinct else "None"
+        solution = f"({as_tuple(keys)}, {as_tuple(values)}, {order}, {distinct})"
+        self.out(f"solutions_{grouping.number}.append({solution})")
+
+    def _group(self, rule: RulePlan) -> tuple[list[str], list[str]]:
+        """The head's terms, and the values to aggregate."""
         keys, values = [], []
         for position, term in enumerate(rule.head):
             if not isinstance(term, Agg):
@@ -389,24 +434,7 @@ class _Generator:
                 values.append("1")
             else:
                 values.append(python(term.arg))
-        ordered = any(func in ("first", "last") for _, func in grouping.aggregates)
-        order = _tuple(map(name, rule.order)) if ordered else "()"
-        own = [v for v in rule.carries if v.is_written]
-        which = " ".join(v.name for v in own)  # branches may bind different variables
-        distinct = _tuple([repr(which), *map(name, own)]) if grouping.distinct else "None"
-        solution = f"({_tuple(keys)}, {_tuple(values)}, {order}, {distinct})"
-        self.out(f"solutions_{grouping.number}.append({solution})")
-
-
-def passes_through(rule: RulePlan, pipeline: Pipeline) -> bool:
-    """Whether new rows are candidates as they stand, and candidates come in no other way."""
-    return (
-        not rule.is_immediate
-        and len(rule.pipelines) == 1
-        and not pipeline.steps
-        and pipeline.start is not None
-        and pipeline.start.args == rule.carries
-    )
+        return keys, values
 
 
 def _computes(term: Term) -> bool:
@@ -415,13 +443,3 @@ def _computes(term: Term) -> bool:
         isinstance(t, BinOp | Neg) or (isinstance(t, Call) and t.name in _STEPPED)
         for t in walk(term)
     )
-
-
-def _row_key(index: Index) -> str:
-    parts = [f"row[{p}]" for p in index.key]
-    return parts[0] if len(parts) == 1 else _tuple(parts)
-
-
-def _tuple(parts: Iterable[str]) -> str:
-    parts = tuple(parts)
-    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"

@@ -44,19 +44,6 @@ class Frontiers:
             default=END,
         )
 
-    def past(self, readers: Iterable[Reader]) -> int:
-        """Of rows earlier than this no reader needs the timestamp, if none reads it of old rows:
-        what has a bound no longer reads them, to the others they are old."""
-        return min(
-            (
-                _on(self.complete(r.pred), r.old if r.back is None else r.back)
-                if r.back is not None or r.columns is not None
-                else BEGIN
-                for r in readers
-            ),
-            default=END,
-        )
-
 
 def _back(progress: int, by: int | None) -> int:
     if progress >= END:

@@ -10,8 +10,8 @@ from streamlog.syntax.ast import Rule
 
 # State that is changed in place and never replaced, and what the code calls.
 _GLOBALS = re.compile(
-    r"\b(?:index_\w+|pending_\d+|solutions_\d+|new_\w+|seen_\w+|sums_\w+|any_between|between"
-    r"|bisect_left|insort|never|ever|whole|prefix|fsum)\b"
+    r"\b(?:index_\w+|pending_\d+|solutions_\d+|best_\d+|new_\w+|seen_\w+|nothing_\w+|any_between|between"
+    r"|bisect_left|bisect_right|put_late|once|never|ever|whole|fsum)\b"
 )
 
 

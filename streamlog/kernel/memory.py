@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from math import fsum
-from operator import itemgetter
 from typing import Any
 
+from streamlog.kernel import stores
 from streamlog.kernel.codegen import identifier
 from streamlog.kernel.frontier import Frontiers
 from streamlog.plan.steps import Index, Plan, RulePlan, Store
@@ -18,30 +18,6 @@ from streamlog.syntax.ast import Var
 _LEAST = 500  # rows that are not worth going through
 
 
-def between(rows: Sequence[Row], low: int, high: int) -> Sequence[Row]:
-    """The rows from one time to another, out of rows in the order of their times."""
-    return rows[bisect_left(rows, (low,)) : bisect_left(rows, (high + 1,))]
-
-
-def any_between(rows: Sequence[Row] | None, low: int, high: int) -> bool:
-    if rows is None:
-        return False
-    at = bisect_left(rows, (low,))
-    return at < len(rows) and rows[at] < (high + 1,)
-
-
-def prefix(sums: dict[Any, list[Any]], key: Any, rows: Sequence[Row], column: int) -> list[Any]:
-    """The sums of a column over the first 0, 1, 2, … of a key's rows, brought up to date."""
-    found = sums.get(key)
-    if found is None:
-        found = sums[key] = [0]
-    total = found[-1]
-    for row in rows[len(found) - 1 :]:
-        total += row[column]
-        found.append(total)
-    return found
-
-
 class Memory:
     """The globals of the generated code (`codegen` says what they are), and their upkeep."""
 
@@ -50,17 +26,19 @@ class Memory:
         self.names: dict[str, Any] = {
             **FUNCTIONS,
             "bisect_left": bisect_left,
-            "insort": insort,
-            "first": itemgetter(0),
-            "between": between,
-            "any_between": any_between,
-            "prefix": prefix,
+            "bisect_right": bisect_right,
+            "between": stores.between,
+            "any_between": stores.any_between,
+            "put_late": stores.put_late,
+            "once": stores.ONCE,
             "fsum": fsum,
             "never": END,
             "ever": BEGIN,
         }
         self.names |= {f"index_{i.name}": {} for i in plan.indexes}
-        self.names |= {f"sums_{i.name}_{column}": {} for i, column in plan.folds}
+        self.names |= {
+            f"nothing_{i.name}": stores.nothing(i) for i in plan.indexes if i.store is Store.BY_TIME
+        }
         self.names |= {f"pending_{r.number}": [] for r in plan.rules}
         self.names |= {f"solutions_{g.number}": [] for g in plan.groupings}
         for pred in plan.arity:
@@ -70,6 +48,7 @@ class Memory:
         self.best: dict[int, dict[tuple[Any, ...], Any]] = {
             g.number: {} for g in plan.groupings if g.improving
         }
+        self.names |= {f"best_{number}": best for number, best in self.best.items()}
         self._group_pred = {g.number: g.pred for g in plan.groupings}
         self._fed: dict[str, int] = {}  # rows since a predicate was last gone through
         self._left: dict[str, int] = {}  # rows that were left then
@@ -100,10 +79,7 @@ class Memory:
         for index in self.plan.indexes:
             has_values = all(row[p] == const.value for p, const in index.where)
             if index.pred == pred and not index.settled and has_values:
-                stored, key = self.index(index), _key(index, row)
-                stored[key].remove(row)
-                if not stored[key]:
-                    del stored[key]
+                stores.remove(index, self.index(index), row)
 
     def size(self) -> int:
         """The rows in memory, those too that are due to be forgotten."""
@@ -140,15 +116,11 @@ class Memory:
         left = 0
         for index in self.plan.indexes:
             if index.pred == pred and index.store is not Store.EARLIEST:
-                readers = self.plan.readers[index]
-                rows = _drop(self.index(index), frontiers.horizon(readers))
-                columns = [r.columns for r in readers if r.columns is not None]
-                if columns:
-                    read = sorted(frozenset(index.key).union(*columns))
-                    rows = _fold(self.index(index), read, frontiers.past(readers))
-                left = max(left, rows)
-                for _, column in (f for f in self.plan.folds if f[0] == index):
-                    self.names[f"sums_{index.name}_{column}"].clear()
+                ages = stores.Ages(frontiers.horizon(self.plan.readers[index]))
+                if old := self.plan.timeless.get(index):
+                    limit = frontiers.horizon(old.readers)
+                    ages = stores.Ages(ages.horizon, limit, stores.picker(index, old.columns))
+                left = max(left, stores.forget(index, self.index(index), ages))
         seen = self.seen(pred)
         if seen:
             # A row can be found again only while its predicate is not complete there.
@@ -161,7 +133,10 @@ class Memory:
     # ------------------------------------------------------------------ saving
 
     def holding(self, frontiers: Frontiers) -> Mapping[str, list[Row]]:
-        """The timestamped rows in memory by predicate, those that wait in candidates too."""
+        """The timestamped rows in memory by predicate, those that wait in candidates too.
+
+        Values that are not stored because no rule reads them are None.
+        """
         self.forget(frontiers, exactly=True)
         result: dict[str, set[Row]] = {}
         for index in self.plan.indexes:
@@ -171,17 +146,26 @@ class Memory:
             for pred, row in _carried(rule, self.pending(rule)):
                 if pred in self.temporal:
                     result.setdefault(pred, set()).add(row)
-        return {pred: sorted(rows) for pred, rows in sorted(result.items())}
+        return {
+            pred: sorted(_most_complete(rows), key=_in_order)
+            for pred, rows in sorted(result.items())
+        }
 
-    def _rows(self, index: Index) -> list[Row]:
-        stored = self.index(index)
-        if index.store is Store.EARLIEST:
-            return [(t, *(k if isinstance(k, tuple) else (k,))) for k, t in stored.items()]
-        return [row for rows in stored.values() for row in rows]
+    def _rows(self, index: Index) -> Iterator[Row]:
+        """What an index holds, as rows of the predicate: what it does not know is None."""
+        arity = self.plan.arity[index.pred]
+        values: list[Any] = [None] * arity
+        for position, const in index.where:
+            values[position] = const.value
+        places = stores.positions(index, arity)
+        for row in stores.saved(index, self.index(index)):
+            for position, value in zip(places, row, strict=True):
+                values[position] = value
+            yield tuple(values)
 
     def save(self, frontiers: Frontiers) -> dict[str, list[Row]]:
         self.forget(frontiers, exactly=True)
-        saved = {f"index {i.name}": self._rows(i) for i in self.plan.indexes}
+        saved = {f"index {i.name}": stores.saved(i, self.index(i)) for i in self.plan.indexes}
         saved |= {f"pending {r.number}": list(self.pending(r)) for r in self.plan.rules}
         saved |= {f"seen {p}": sorted(self.seen(p)) for p in sorted(self.plan.arity)}
         for number, best in self.best.items():
@@ -190,14 +174,8 @@ class Memory:
 
     def load(self, saved: Mapping[str, list[Row]]) -> None:
         for index in self.plan.indexes:
-            stored = self.index(index)
-            stored.clear()
-            for row in saved[f"index {index.name}"]:
-                if index.store is Store.EARLIEST:
-                    time, *key = row
-                    stored[key[0] if len(key) == 1 else tuple(key)] = time
-                else:
-                    stored.setdefault(_key(index, row), []).append(row)
+            rows = saved[f"index {index.name}"]
+            stores.load(index, self.index(index), rows, self.plan.arity[index.pred])
         for rule in self.plan.rules:
             self.pending(rule)[:] = saved[f"pending {rule.number}"]
         for pred in self.plan.arity:
@@ -206,41 +184,6 @@ class Memory:
         for number, best in self.best.items():
             best.clear()
             best.update({row[:-1]: row[-1] for row in saved[f"best {number}"]})
-
-
-def _key(index: Index, row: Row) -> Any:
-    values = tuple(row[p] for p in index.key)
-    return values[0] if len(values) == 1 else values
-
-
-def _drop(stored: dict[Any, list[Row]], horizon: int) -> int:
-    """Rows earlier than the horizon; returns how many are left."""
-    left = 0
-    bound = (horizon,)
-    for key in list(stored):
-        rows = [row for row in stored[key] if row >= bound]
-        left += len(rows)
-        if not rows:
-            del stored[key]
-        elif len(rows) < len(stored[key]):
-            stored[key][:] = rows
-    return left
-
-
-def _fold(stored: dict[Any, list[Row]], columns: Sequence[int], past: int) -> int:
-    """Of rows earlier than `past` that agree in some columns only the first; returns how many
-    are left. That is the contract's `one row per key`."""
-    left = 0
-    bound = (past,)
-    for rows in stored.values():
-        seen: dict[Any, Row] = {}
-        for row in rows:
-            key = tuple(row[c] for c in columns) if row < bound else row
-            seen.setdefault(key, row)
-        if len(seen) < len(rows):
-            rows[:] = seen.values()
-        left += len(seen)
-    return left
 
 
 def _carried(rule: RulePlan, pending: Iterable[Row]) -> Iterator[tuple[str, Row]]:
@@ -252,3 +195,24 @@ def _carried(rule: RulePlan, pending: Iterable[Row]) -> Iterator[tuple[str, Row]
         if goal and len(names) == goal.arity and place.keys() >= set(names):
             for row in pending:
                 yield goal.pred, tuple(row[place[n]] for n in names)
+
+
+def _most_complete(rows: set[Row]) -> Iterator[Row]:
+    """Without those that another row says more about: one index may know what another does not."""
+    by_gaps: dict[frozenset[int], list[Row]] = {}
+    for row in rows:
+        gaps = frozenset(i for i, value in enumerate(row) if value is None)
+        by_gaps.setdefault(gaps, []).append(row)
+    for gaps, alike in by_gaps.items():
+        fuller = {
+            tuple(None if i in gaps else value for i, value in enumerate(row))
+            for fewer, others in by_gaps.items()
+            if fewer < gaps
+            for row in others
+        }
+        yield from (row for row in alike if row not in fuller)
+
+
+def _in_order(row: Row) -> tuple[Any, ...]:
+    """Rows by value, what is not known first."""
+    return tuple((value is not None, value) for value in row)

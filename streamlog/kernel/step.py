@@ -10,27 +10,30 @@ from __future__ import annotations
 import heapq
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from streamlog.analysis.builtins import TICK
 from streamlog.analysis.types import TypeTable
-from streamlog.kernel.aggregates import aggregate, row_of
-from streamlog.kernel.codegen import generate, identifier, passes_through
+from streamlog.kernel.aggregates import aggregate
+from streamlog.kernel.codegen import generate, identifier
 from streamlog.kernel.frontier import Frontiers
 from streamlog.kernel.generated import Generated
+from streamlog.kernel.improving import Improving
 from streamlog.kernel.memory import Memory
-from streamlog.kernel.rounds import Rounds, in_a_line, place
+from streamlog.kernel.rounds import Rounds, explained, place, runaway
 from streamlog.plan.steps import Component, Grouping, Plan, RulePlan
 from streamlog.runtime.executor import BEGIN, END, LimitError, Limits, Row
 from streamlog.runtime.functions import EvaluationError
-from streamlog.syntax.ast import Const, Fact, Rule, Type
+from streamlog.syntax.ast import Const, Fact, Type
 
 if TYPE_CHECKING:
     from streamlog.compiler import Compilation
 
 _SOURCE = "<streamlog kernel>"
+_AT_ONCE = 1000  # rows between two looks at the clock
+_time = itemgetter(0)
 
 
 class Kernel:
@@ -60,7 +63,7 @@ class Kernel:
             r.number
             for r in self.plan.rules
             for p in r.pipelines
-            if p.start and p.start.pred in self._streams and passes_through(r, p)
+            if p.start and p.start.pred in self._streams and r.passes(p)
         }
         self._timers = {p for c in self.plan.components if c.is_timer for p in c.preds}
         self._rule = {r.number: r for r in self.plan.rules}
@@ -70,12 +73,24 @@ class Kernel:
         self._known = known_facts(self.plan, closed)
         self._groupings = {g.number: g for g in self.plan.groupings}
         self._functions = {g.number: _settled(g, closed) for g in self.plan.groupings}
-        self._generated: Generated = generate(self.plan, closed.types)
+        self._generated: Generated = generate(self.plan, closed.types, self._streams)
         self._memory = Memory(self.plan, self._temporal)
         self._globals = self._memory.names
         self._take = self._memory.take
         exec(compile(self._generated.text, _SOURCE, "exec"), self._globals)
-        self._fresh: dict[str, list[Row]] = {g.pred: [] for g in self.plan.groupings if g.improving}
+        self._improving = Improving(self.plan, self._memory)
+        self._names = {
+            pred: (
+                f"new_{identifier(pred)}",
+                f"on_{identifier(pred)}",
+                f"joins that start from {pred}",
+            )
+            for pred in self.plan.arity
+        }
+        self._checks = {
+            r.number: (f"check_{r.number}", f"{r.rule.head.pred}, rule at {place(r.rule)}")
+            for r in self.plan.rules
+        }
         self.seconds: dict[str, float] = {}  # what the time went into, in words
         self._deadline = 0.0
         self._derived = 0
@@ -120,7 +135,7 @@ class Kernel:
                 if component.preds[0] in self._rules_of:
                     self._run(component, answers)
         except (EvaluationError, ZeroDivisionError, OverflowError, TypeError) as error:
-            raise self._explained(error) from error
+            raise explained(error, _SOURCE, self._generated.rules) from error
         self._memory.forget(self._frontiers)
         return answers
 
@@ -149,15 +164,23 @@ class Kernel:
 
     def _feed(self, pred: str, rows: Sequence[Row]) -> None:
         self._memory.count(pred, len(rows))
-        self._call(f"on_{identifier(pred)}", f"joins that start from {pred}", rows)
+        _, function, what = self._names[pred]
+        self._call(function, what, rows)
 
-    def _check(self, rule: RulePlan, rows: list[Row]) -> None:
-        what = f"{rule.rule.head.pred}, rule at {place(rule.rule)}"
-        self._call(f"check_{rule.number}", what, rows)
+    def _check(self, number: int, rows: list[Row]) -> None:
+        self._call(*self._checks[number], rows)
 
     def _call(self, function: str, what: str, rows: Sequence[Row]) -> None:
+        """By the thousand: a join that explodes is stopped, though it is no recursion."""
         started = time.perf_counter()
-        self._globals[function](rows)
+        call = self._globals[function]
+        if len(rows) <= _AT_ONCE:
+            call(rows)
+        else:
+            for at in range(0, len(rows), _AT_ONCE):
+                call(rows[at : at + _AT_ONCE])
+                if time.monotonic() > self._deadline:
+                    raise LimitError(f"stopped after {self.limits.seconds:g} seconds: in {what}")
         self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - started
 
     # -------------------------------------------------------------- components
@@ -178,26 +201,19 @@ class Kernel:
         """Hand the component's new rows to whoever starts from them."""
         moved = False
         for pred in component.preds:
-            rows = self._take(f"new_{identifier(pred)}")
-            if rows:
-                moved = True
-                self._derived += len(rows)
-                if component.is_recursive:
-                    rounds.at(min(rows)[0] if pred in self._temporal else BEGIN)
-                if pred in self._fresh:
-                    self._fresh[pred] += rows
-                else:
-                    answers.setdefault(pred, []).extend(rows)
-                self._feed(pred, rows)
-        return moved
-
-    def _finish(self, answers: dict[str, list[Row]]) -> None:
-        """An instant is over: the best values in it are answers."""
-        for pred, rows in self._fresh.items():
-            if rows:
+            rows = self._take(self._names[pred][0])
+            if not rows:
+                continue
+            moved = True
+            self._derived += len(rows)
+            if component.is_recursive:
+                rounds.at(min(map(_time, rows)) if pred in self._temporal else BEGIN)
+            if pred in self._improving:
+                rows = self._improving.best_of(pred, rows)
+            else:
                 answers.setdefault(pred, []).extend(rows)
-                self._globals[f"after_{identifier(pred)}"](rows)
-                self._fresh[pred] = []
+            self._feed(pred, rows)
+        return moved
 
     def _decide(self, pred: str) -> None:
         """The candidates of a predicate that the progress makes decidable."""
@@ -205,7 +221,7 @@ class Kernel:
         limits = self._limits(rules)
         for rule in rules:
             if not rule.is_immediate and (rows := self._decidable(rule, limits[rule.number])):
-                self._check(rule, rows)
+                self._check(rule.number, rows)
         for number in {r.group: None for r in rules if r.group is not None}:
             solutions = self._take(f"solutions_{number}")
             if solutions:
@@ -235,7 +251,7 @@ class Kernel:
         if limit >= END or rule.rule.head.pred not in self._temporal:
             return self._take(f"pending_{rule.number}")
         if rule.number not in self._in_order:
-            pending.sort(key=itemgetter(0))
+            pending.sort(key=_time)
         cut = bisect_left(pending, (limit,))
         rows = pending[:cut]
         del pending[:cut]
@@ -258,6 +274,7 @@ class Kernel:
     def _run_in_order(self, component: Component, answers: dict[str, list[Row]]) -> None:
         """Candidates by (clock, stratum): all that an earlier pair decides is known by then."""
         rules = [r for p in component.preds for r in self._rules_of[p]]
+        deciding = [r for r in rules if not r.is_immediate]
         limits = self._limits(rules)
         queue: list[tuple[int, int]] = []
         waiting: dict[tuple[int, int], dict[int, list[Row]]] = {}
@@ -267,9 +284,7 @@ class Kernel:
         while True:
             while self._spread(component, answers, rounds):
                 self._watch(component, rounds)
-            for rule in rules:
-                if rule.is_immediate:
-                    continue
+            for rule in deciding:
                 for at, rows in self._by_time(rule).items():
                     if at >= limits[rule.number]:
                         kept += ((rule.number, row) for row in rows)
@@ -280,7 +295,9 @@ class Kernel:
                         heapq.heappush(queue, key)
                     waiting[key].setdefault(rule.number, []).extend(rows)
             if self._is_over(current, queue):
-                self._finish(answers)
+                for pred, best in self._improving.finish():
+                    answers.setdefault(pred, []).extend(best)
+                    self._globals[f"after_{identifier(pred)}"](best)
                 current = None
                 continue
             if not queue:
@@ -300,6 +317,9 @@ class Kernel:
         rows = self._take(f"pending_{rule.number}")
         if rule.rule.head.pred not in self._temporal:
             return {BEGIN: rows} if rows else {}
+        times: dict[Any, None] = dict.fromkeys(map(_time, rows))
+        if len(times) < 2:
+            return dict.fromkeys(times, rows)
         result: dict[Any, list[Row]] = {}
         for row in rows:
             if (same := result.get(row[0])) is not None:
@@ -316,7 +336,7 @@ class Kernel:
         """Decide the candidates of one instant and stratum."""
         groups: dict[int, None] = {}
         for number, rows in candidates.items():
-            self._check(self._rule[number], rows)
+            self._check(number, rows)
             group = self._rule[number].group
             if group is not None:
                 groups[group] = None
@@ -324,36 +344,9 @@ class Kernel:
             grouping = self._groupings[number]
             solutions = self._take(f"solutions_{number}")
             if grouping.improving:
-                self._improve(grouping, solutions)
+                self._improving.improve(grouping, solutions)
             else:
                 self._aggregate(grouping, solutions)
-
-    def _improve(self, grouping: Grouping, solutions: list[Any]) -> None:
-        """Keep the better values; a worse row that was already spread is taken back.
-
-        That is safe because premappable recursions only use it to make rows that are worse too,
-        and because an instant's rows become answers when the instant is over: a better value can
-        come from the same instant only.
-        """
-        best = self._memory.best[grouping.number]
-        better = _BETTER[grouping.aggregates[0][1]]
-        new = self._globals[f"new_{identifier(grouping.pred)}"]
-        for key, (value,), _, _ in solutions:
-            old = best.get(key)
-            if old is not None and not better(value, old):
-                continue
-            best[key] = value
-            if old is not None:
-                self._withdraw(grouping.pred, row_of(grouping, key, (old,)))
-            new.append(row_of(grouping, key, (value,)))
-
-    def _withdraw(self, pred: str, row: Row) -> None:
-        new: list[Row] = self._globals[f"new_{identifier(pred)}"]
-        if row in new:
-            new.remove(row)
-            return
-        self._fresh[pred].remove(row)
-        self._memory.remove(pred, row)
 
     # ------------------------------------------------------------------ limits
 
@@ -367,37 +360,7 @@ class Kernel:
         else:
             return
         rules = [r for p in component.preds for r in self._rules_of[p]]
-        recursive = next(
-            (
-                r
-                for r in rules
-                if any(p.start and p.start.pred in component.preds for p in r.pipelines)
-            ),
-            rules[0],
-        )
-        raise LimitError(
-            f"stopped after {why}: the recursion of {' and '.join(component.preds)} does not "
-            f"seem to end (round {rounds.count}, {self._derived} rows so far); look at the rule at "
-            f"{place(recursive.rule)}: {in_a_line(recursive.rule)}"
-        )
-
-    def _explained(self, error: Exception) -> EvaluationError:
-        """The error with the rule whose generated code it came from."""
-        rule: Rule | None = None
-        trace = error.__traceback__
-        while trace is not None:
-            if trace.tb_frame.f_code.co_filename == _SOURCE:
-                rule = self._generated.rules.get(trace.tb_lineno, rule)
-            trace = trace.tb_next
-        if rule is None and not isinstance(error, EvaluationError):
-            raise error  # not the rules' fault
-        what = str(error)
-        if isinstance(error, ZeroDivisionError):
-            what = "division by zero"
-        elif isinstance(error, TypeError):
-            what = f"values of different kinds meet ({error}): declare the types of the columns"
-        where = f" in the rule at {place(rule)}: {in_a_line(rule)}" if rule else ""
-        return EvaluationError(f"{what}{where}")
+        raise LimitError(runaway(component, rules, why, rounds, self._derived))
 
     # ------------------------------------------------------------------- state
 
@@ -415,12 +378,6 @@ class Kernel:
         self._memory.load(saved)
         started, last = saved["started"][0]
         self._started, self._last = bool(started), int(last)
-
-
-_BETTER: dict[str, Callable[[Any, Any], bool]] = {
-    "min": lambda new, old: new < old,
-    "max": lambda new, old: new > old,
-}
 
 
 def _settled(grouping: Grouping, closed: Compilation) -> tuple[str, ...]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import evolve
 
 from streamlog.plan.conjunction import HEAD_TIME
-from streamlog.plan.lower import reads
 from streamlog.plan.rewrites.windows import FOLDED
 from streamlog.plan.steps import (
     Awaits,
@@ -26,6 +25,7 @@ from streamlog.plan.steps import (
     Step,
     Store,
 )
+from streamlog.plan.walk import reads
 from streamlog.rewrite.desugar import printable
 from streamlog.syntax.ast import BinOp, Comparison, Const, Term, Type, Var
 from streamlog.syntax.pretty import duration_text, pretty
@@ -49,7 +49,7 @@ def explain(plan: Plan, clocks: Mapping[str, Type | None]) -> str:
             lines += (INDENT + line for line in _Words(rule, group, clocks).lines())
         blocks.append("\n".join(lines))
     if plan.indexes:
-        held = [INDENT + _index(i) for i in sorted(plan.indexes, key=lambda i: i.name)]
+        held = [INDENT + _index(i, plan) for i in sorted(plan.indexes, key=lambda i: i.name)]
         blocks.append("\n".join(["indexes", *held]))
     return "\n\n".join(blocks)
 
@@ -63,7 +63,7 @@ def _heading(component: Component) -> str:
     return f"{', '.join(component.preds)}: {how}"
 
 
-def _index(index: Index) -> str:
+def _index(index: Index, plan: Plan) -> str:
     key = _columns(index.key) if index.key else "all rows"
     key += _where(index)
     how = {
@@ -71,7 +71,21 @@ def _index(index: Index) -> str:
         Store.BY_TIME: ", in the order of time",
         Store.EARLIEST: ", the earliest timestamp alone",
     }
-    return f"{index.pred} {key}{how[index.store]}"
+    old = "; of old ones that differ in their timestamp, one" if index in plan.timeless else ""
+    return f"{index.pred} {key}{how[index.store]}{_stored(index, plan.arity[index.pred])}{old}"
+
+
+def _stored(index: Index, arity: int) -> str:
+    """`, of each only column 3`, where that is not all."""
+    words = f", running totals of {_places(index.sums)}" if index.sums else ""
+    known = index.known(arity)
+    if index.store is Store.EARLIEST or len(known) == arity:
+        return words
+    own = sorted(known - index.fixed - set(index.sums))
+    if not own:
+        return f", only whether there is one{words}"
+    once = ", alike ones once" if index.is_set else ""
+    return f", of each only {_places(own)}{words}{once}"
 
 
 def _where(index: Index) -> str:
@@ -81,7 +95,11 @@ def _where(index: Index) -> str:
 
 
 def _columns(key: tuple[int, ...]) -> str:
-    return f"by column{'s' * (len(key) > 1)} {', '.join(str(i + 1) for i in key)}"
+    return f"by {_places(key)}"
+
+
+def _places(columns: Sequence[int]) -> str:
+    return f"column{'s' * (len(columns) > 1)} {', '.join(str(i + 1) for i in columns)}"
 
 
 class _Words:

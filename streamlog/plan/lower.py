@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from attrs import evolve
 
-from streamlog.analysis.builtins import TICK
+from streamlog.analysis.builtins import TICK, WHOLE
 from streamlog.analysis.contract import Contract
 from streamlog.analysis.dependency import Graph, Mark, is_timer
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.strata import Strata
 from streamlog.analysis.time.reach import BranchTime
-from streamlog.analysis.versions import Case, Version
+from streamlog.analysis.types import TypeTable
+from streamlog.analysis.versions import Case
 from streamlog.plan.conjunction import Conjunction, Surroundings, conjunction
+from streamlog.plan.keeping import backs, forgetful, read, without_time
 from streamlog.plan.order import exists, in_order
 from streamlog.plan.rewrites.lookups import lookups
+from streamlog.plan.rewrites.projection import projections, through
 from streamlog.plan.rewrites.selection import selected
 from streamlog.plan.rewrites.windows import window
 from streamlog.plan.steps import (
     Awaits,
     Component,
     Exists,
-    Extend,
-    Fold,
     Grouping,
-    Index,
     Join,
     Pipeline,
     Plan,
-    Reader,
     RulePlan,
     Step,
 )
+from streamlog.plan.walk import map_joins, map_joins_of, reads
 from streamlog.syntax.ast import (
     Agg,
     Body,
@@ -45,11 +45,12 @@ from streamlog.syntax.walk import variables
 
 def lower(
     schema: Schema,
+    types: TypeTable,
     times: Iterable[BranchTime],
     graph: Graph,
     strata: Strata,
     promised: Contract,
-    cases: Iterable[Case],
+    cases: Collection[Case],
 ) -> Plan:
     """The plan of a program without open predicates."""
     delays: dict[str, dict[str, int | None]] = {
@@ -83,22 +84,30 @@ def lower(
     )
     sole = _sole_rules(rules, schema)
     rules = [evolve(p, once=p.once and p.number in sole) for p in rules]
-    readers = _readers(rules, time_of, _old_columns(cases), strata.potential)
+    arity = {**{n: p.arity for n, p in schema.predicates.items()}, TICK: 1}
+    back_of = backs(time_of.values())
+    readers = read(rules, back_of)
+    timeless = without_time(rules, readers, back_of, cases, schema, strata.potential)
+    becomes = projections(
+        rules,
+        groupings,
+        arity,
+        improving,
+        {i for i in readers if schema.is_temporal(i.pred)} & {*timeless, *forgetful(readers)},
+        lambda pred, column: types.column(pred, column) in WHOLE,
+    )
+    rules = [map_joins_of(p, lambda j: through(j, becomes)) for p in rules]
+    readers = {becomes[index]: found for index, found in readers.items()}
     timers = {p.rule.head.pred for p in rules if p.is_timer}
     return Plan(
         tuple(_components(schema, graph, strata, timers)),
         tuple(rules),
         groupings,
         improving,
-        tuple(
-            (step.join.index, step.column)
-            for plan in rules
-            for step in plan.checks
-            if isinstance(step, Fold) and step.column is not None
-        ),
         tuple(sorted(readers, key=lambda i: i.name)),
-        {i: tuple(dict.fromkeys(r)) for i, r in readers.items()},
-        {**{n: p.arity for n, p in schema.predicates.items()}, TICK: 1},
+        readers,
+        arity,
+        {becomes[index]: found for index, found in timeless.items()},
     )
 
 
@@ -174,7 +183,7 @@ class _Lowering:
         checks += (self._exists(n.body, bound, wanted=False) for n in found.negations)
         if found.fold is not None:
             checks.append(found.fold)
-        checks = [self._through_indexes(step) for step in checks]
+        checks = list(map_joins(checks, self._through_index))
         order = tuple(
             a.args[0]
             for a in found.goals
@@ -209,17 +218,6 @@ class _Lowering:
             return evolve(join, index=evolve(join.index, settled=True))
         return join
 
-    def _through_indexes(self, step: Step) -> Step:
-        match step:
-            case Join():
-                return self._through_index(step)
-            case Fold(_, _, join):
-                return evolve(step, join=self._through_index(join))
-            case Exists(steps):
-                return evolve(step, steps=tuple(map(self._through_indexes, steps)))
-            case _:
-                return step
-
     def _pipelines(self) -> Iterator[Pipeline]:
         goals, tests = self.found.goals, self.found.tests
         starts = [g for g in goals if self.schema.is_temporal(g.pred)] or list(goals)
@@ -230,7 +228,7 @@ class _Lowering:
             before = frozenset(id(g) for g in starts[:number] if g.pred == start.pred)
             bound = frozenset(v.name for v in variables(start))
             steps = in_order([*rest, *tests], bound, self.schema, before)
-            yield Pipeline(start, tuple(map(self._through_indexes, steps)))
+            yield Pipeline(start, map_joins(steps, self._through_index))
 
     def _carries(
         self, checks: list[Step], bound: frozenset[str], order: tuple[Var, ...]
@@ -264,76 +262,3 @@ class _Lowering:
             return True
         shown = {a.name for a in self.found.head if isinstance(a, Var)}
         return {v.name for g in self.found.goals for v in variables(g)} <= shown
-
-
-def reads(step: Step) -> Iterator[Var]:
-    """The variables that a step speaks about."""
-    match step:
-        case Join(atom, _, low, high):
-            yield from variables(atom)
-            for term in (low, high):
-                if term is not None:
-                    yield from variables(term)
-        case Extend(var, term):
-            yield var
-            yield from variables(term)
-        case Exists(steps):
-            for inner in steps:
-                yield from reads(inner)
-        case Fold(_, _, join):
-            yield from reads(join)
-        case _:
-            yield from variables(step.test)
-
-
-def joins(steps: Iterable[Step]) -> Iterator[Join]:
-    """The joins among steps, those inside tests too."""
-    for step in steps:
-        match step:
-            case Join():
-                yield step
-            case Exists(inner):
-                yield from joins(inner)
-            case Fold(_, _, join):
-                yield join
-            case _:
-                pass
-
-
-def _readers(
-    rules: Iterable[RulePlan],
-    time_of: Mapping[tuple[int, int], BranchTime],
-    old_columns: Mapping[int, frozenset[int] | None],
-    potential: Mapping[str, int],
-) -> dict[Index, list[Reader]]:
-    """Who reads each index, and how far behind the progress of its own predicate."""
-    back_of = {id(g.atom): g.back for t in time_of.values() for g in t.goals}
-    result: dict[Index, list[Reader]] = {}
-    for plan in rules:
-        steps = [s for p in plan.pipelines for s in p.steps] + list(plan.checks)
-        for join in joins(steps):
-            head, goal = plan.rule.head.pred, id(join.atom)
-            reader = Reader(head, back_of.get(goal))
-            if reader.back is None:
-                # A row is old when its clock is before that of every answer to come.
-                old = potential.get(head, 0) - potential.get(join.atom.pred, 0)
-                reader = Reader(head, None, old, old_columns.get(goal))
-            result.setdefault(join.index, []).append(reader)
-    return result
-
-
-def _old_columns(cases: Iterable[Case]) -> dict[int, frozenset[int] | None]:
-    """By goal, the columns that are read of its old facts; None where the timestamp is too."""
-    result: dict[int, frozenset[int] | None] = {}
-    for case in cases:
-        names = [v.name for v in variables((case.time.rule.head, *case.time.body))]
-        for goal in case.atoms:
-            if goal.version is not Version.OLD or result.get(id(goal.atom), ()) is None:
-                continue
-            result[id(goal.atom)] = None
-            if not case.needs_time_of(goal.atom):
-                args = enumerate(goal.atom.args[1:], start=1)
-                result[id(goal.atom)] = frozenset(
-                    i for i, a in args if not isinstance(a, Var) or names.count(a.name) > 1
-                )
-    return result

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import evolve, frozen
 
-from streamlog.plan.lower import joins
 from streamlog.plan.steps import Component, Plan, RulePlan
+from streamlog.plan.walk import joins_of
 
 
 class Strategy(enum.Enum):
@@ -38,9 +38,8 @@ class Stage:
 
 def reads(rule: RulePlan) -> set[str]:
     """The predicates whose rows a conjunction looks at."""
-    steps = [s for p in rule.pipelines for s in p.steps]
     starts = {p.start.pred for p in rule.pipelines if p.start is not None}
-    return starts | {j.atom.pred for j in joins([*steps, *rule.checks])}
+    return starts | {j.atom.pred for j in joins_of(rule)}
 
 
 def stages(plan: Plan, strategies: Mapping[str, Strategy]) -> tuple[Stage, ...]:
@@ -92,8 +91,7 @@ def part(plan: Plan, components: Sequence[Component]) -> Plan:
     preds = {p for c in components for p in c.preds}
     rules = rules_of(plan, preds)
     given = sorted(set().union(*(reads(r) for r in rules)) - preds)
-    steps = [s for r in rules for s in (*(s for p in r.pipelines for s in p.steps), *r.checks)]
-    used = {j.index for j in joins(steps)}
+    used = {j.index for r in rules for j in joins_of(r)}
     inputs = (Component((p,), is_recursive=False, is_ordered=False, is_timer=False) for p in given)
     return evolve(
         plan,
@@ -101,12 +99,12 @@ def part(plan: Plan, components: Sequence[Component]) -> Plan:
         rules=tuple(rules),
         groupings=tuple(g for g in plan.groupings if g.pred in preds),
         improving={p: by for p, by in plan.improving.items() if p in preds},
-        folds=tuple(f for f in plan.folds if f[0] in used),
         indexes=tuple(i for i in plan.indexes if i in used),
         readers={
             i: tuple(r for r in readers if r.pred in preds)
             for i, readers in plan.readers.items()
             if i in used
         },
+        timeless={i: old for i, old in plan.timeless.items() if i in used},
         arity={p: plan.arity[p] for p in (*given, *sorted(preds))},
     )

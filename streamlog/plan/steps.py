@@ -33,6 +33,9 @@ class Index:
     store: Store
     settled: bool = False  # without rows that a better one may still replace
     where: tuple[tuple[int, Const], ...] = ()  # only rows with these values
+    columns: tuple[int, ...] | None = None  # what is stored of a row beside the key; None: all
+    is_set: bool = False  # rows of which the same is stored are stored once
+    sums: tuple[int, ...] = ()  # columns of which running totals are stored instead
 
     @property
     def name(self) -> str:
@@ -40,12 +43,27 @@ class Index:
         settled = "_settled" if self.settled else ""
         values = repr([(position, const.value) for position, const in self.where])
         where = f"_of_{crc32(values.encode()):08x}" if self.where else ""
-        return f"{self.pred}_{self.store.name.lower()}_{columns}{settled}{where}"
+        kept = "" if self.columns is None else "_".join(map(str, ("", "with", *self.columns)))
+        sums = "_".join(map(str, ("", "sums", *self.sums))) if self.sums else ""
+        name = f"{self.pred}_{self.store.name.lower()}_{columns}{settled}{where}{kept}{sums}"
+        return f"{name}_set" if self.is_set else name
 
     @property
     def fixed(self) -> frozenset[int]:
         """The columns whose values a row found here is known to have."""
         return frozenset(self.key) | {position for position, _ in self.where}
+
+    def known(self, arity: int) -> frozenset[int]:
+        """The columns of a row that can be told from what is stored."""
+        if self.columns is None and self.store is not Store.EARLIEST:
+            return frozenset(range(arity))
+        time = () if self.store is Store.ROWS else (0,)
+        return self.fixed | {*(self.columns or ()), *self.sums, *time}
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether, in the order of time, anything but timestamps and totals is stored."""
+        return self.columns not in ((), (0,))
 
 
 @frozen
@@ -143,6 +161,16 @@ class RulePlan:
     def is_immediate(self) -> bool:
         return not self.checks and self.group is None and not self.is_timer
 
+    def passes(self, pipeline: Pipeline) -> bool:
+        """Whether new rows are candidates as they stand, and candidates come in no other way."""
+        return (
+            not self.is_immediate
+            and len(self.pipelines) == 1
+            and not pipeline.steps
+            and pipeline.start is not None
+            and pipeline.start.args == self.carries
+        )
+
 
 @frozen
 class Grouping:
@@ -177,21 +205,24 @@ class Plan:
     rules: tuple[RulePlan, ...]
     groupings: tuple[Grouping, ...]
     improving: Mapping[str, frozenset[str]]  # by predicate, those that may see unsettled rows
-    folds: tuple[tuple[Index, int], ...]  # columns of indexes that are summed up
     indexes: tuple[Index, ...]
     readers: Mapping[Index, tuple[Reader, ...]]
     arity: Mapping[str, int]
+    timeless: Mapping[Index, Old]  # those whose old rows are asked for without their timestamps
 
 
 @frozen
 class Reader:
-    """A use of an index: rows older than (progress of `pred`) + `back` are no longer needed.
-
-    Without such a bound, `columns` are what is read of rows older than (progress of `pred`) +
-    `old`; None: their timestamps too. Of rows that agree in them, one is enough.
-    """
+    """A use of an index: rows older than (progress of `pred`) + `back` are no longer needed."""
 
     pred: str
     back: int | None
-    old: int = 0
-    columns: frozenset[int] | None = None
+
+
+@frozen
+class Old:
+    """Rows earlier than (progress of `pred`) + `back` of every reader are old; of old rows that
+    agree in `columns` and in the key, one is enough."""
+
+    readers: tuple[Reader, ...]
+    columns: tuple[int, ...]

@@ -1,7 +1,9 @@
 """Rules over Spark DataFrames: `run` over complete data, `start` over streaming DataFrames."""
 
+from pyspark.sql import DataFrame
+
 from streamlog.spark.batch import Answers, Metrics, run
 from streamlog.spark.session import session
 from streamlog.spark.start import Running, start
 
-__all__ = ["Answers", "Metrics", "Running", "run", "session", "start"]
+__all__ = ["Answers", "DataFrame", "Metrics", "Running", "run", "session", "start"]

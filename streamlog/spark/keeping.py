@@ -12,9 +12,9 @@ from attrs import frozen
 
 from streamlog.compiler import Compilation, the
 from streamlog.kernel.frontier import Frontiers
-from streamlog.plan.lower import joins
 from streamlog.plan.parts import Strategy
 from streamlog.plan.steps import Index, Plan, Reader, Store
+from streamlog.plan.walk import joins
 from streamlog.runtime.executor import BEGIN
 
 

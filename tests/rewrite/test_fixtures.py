@@ -19,7 +19,7 @@ from streamlog.compiler import compile_source
 from streamlog.diagnostics import Source
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-REWRITES = ("bistate", "close", "desugar", "open_predicates", "plan")
+REWRITES = ("bistate", "close", "constants", "desugar", "open_predicates", "plan")
 NO_PROGRAM = ("open_predicates", "plan")  # shown in words
 _PAIR = re.compile(r"^# (.+)\n((?:.*\n)+?)---\n((?:(?!# ).*\n)*)", re.MULTILINE)
 

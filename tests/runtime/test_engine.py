@@ -293,3 +293,13 @@ def test_an_undeclared_clock_is_what_the_rows_say(engine) -> None:
     e.end()
     assert e.progress["msg"].progress == END
     assert e.step() == {"first": [(1794729600000000, "red")]}
+
+
+def test_a_long_join_is_stopped_though_it_is_no_recursion() -> None:
+    from streamlog.kernel import Kernel
+    from streamlog.runtime.executor import Limits
+
+    e = Engine(compiled("p(T, X) <- s(T, X)."), Kernel, limits=Limits(seconds=0.0))
+    e.push("s", [(t, "x") for t in range(5_000)])
+    with pytest.raises(LimitError, match="stopped after 0 seconds: in joins that start from s"):
+        e.step()

@@ -145,3 +145,30 @@ def test_an_engine_that_remembers_refuses_nothing(engine) -> None:
     e.push("a", [(100, "x")])
     e.step()
     assert len(e.query("b(T, X)")) == 21
+
+
+PARTLY_READ = """
+stream a(T: int, x: string).
+stream b(T: int, x: string, note: string) {keep}.
+output p.
+p(T, X) <- a(T, X), b(T1, X, _), T - 10 <= T1, T1 <= T.
+"""
+
+
+def test_what_no_rule_reads_is_not_kept(engine) -> None:
+    e = engine(PARTLY_READ.replace(" {keep}", ""), remember=False)
+    e.push("b", [(95, "x", "one"), (100, "x", "two")])
+    e.push("a", [(100, "x")])
+    e.step()
+    with pytest.raises(QueryError, match="the facts of `b` are not kept"):
+        e.query("b(T, X, N), T > 90")
+
+
+def test_a_declaration_keeps_whole_facts(engine) -> None:
+    e = engine(PARTLY_READ.replace("{keep}", "keep 20"), remember=False)
+    e.push("b", [(t, "x", "note") for t in range(0, 101, 5)])
+    e.push("a", [(100, "x")])
+    e.step()
+    assert len(e.query("b(T, X, N), T > 80")) == 4
+    with pytest.raises(QueryError, match="`b` is kept for 20"):
+        e.query("b(T, X, N), T > 79")

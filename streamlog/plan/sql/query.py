@@ -7,7 +7,6 @@ from functools import reduce
 
 from sqlglot import exp
 
-from streamlog.plan.lower import reads
 from streamlog.plan.sql.aggregates import aggregate
 from streamlog.plan.sql.context import HIGH, LOW, Context, Unsupported, parameter
 from streamlog.plan.sql.first import first_of_each
@@ -15,6 +14,7 @@ from streamlog.plan.sql.rows import Rows, Scope
 from streamlog.plan.sql.steps import run
 from streamlog.plan.sql.terms import Value, as_double, in_64_bits, value
 from streamlog.plan.steps import Grouping, RulePlan
+from streamlog.plan.walk import reads
 from streamlog.syntax.ast import Agg, Const, Term, Type
 from streamlog.syntax.walk import variables
 

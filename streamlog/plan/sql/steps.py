@@ -9,11 +9,11 @@ from collections.abc import Collection, Sequence
 
 from sqlglot import exp
 
-from streamlog.plan.lower import reads
 from streamlog.plan.sql.lookups import by_time
 from streamlog.plan.sql.rows import CorrelatedError, Rows
 from streamlog.plan.sql.windows import fold
 from streamlog.plan.steps import Exists, Extend, Filter, Fold, Join, Step
+from streamlog.plan.walk import reads
 
 
 def run(rows: Rows, steps: Sequence[Step], after: Collection[str]) -> None:

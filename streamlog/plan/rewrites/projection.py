@@ -1,0 +1,99 @@
+"""Of a row, only what rules still read of it is stored.
+
+    p(T, X) <- a(T, X), not b(T, X, _).
+        of b the pairs of T and X, each once, not rows with three columns
+
+    total(T, S, sum(A)) <- asked(T, S), sale(T0, S, A, _), T0 <= T, T0 > T - 1week.
+        of sale timestamps and running totals of A by S, not its fourth column
+
+Rows that look alike afterwards are stored once, unless an aggregate counts them. Whole rows stay
+where a better one may replace them, and where a row must be told from the one that a pipeline
+started from; where finding a solution twice does no harm, it need not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from attrs import define, evolve, field
+
+from streamlog.plan.steps import Fold, Grouping, Index, Join, RulePlan, Store
+from streamlog.plan.walk import readings
+
+# Aggregates to which it does not matter how often a solution is found.
+_ONCE_IS_ENOUGH = frozenset({"min", "max", "count_distinct", "first", "last"})
+
+
+@define
+class _Use:
+    """What the joins through an index read of its rows."""
+
+    columns: set[int] = field(factory=set)
+    sums: set[int] = field(factory=set)
+    counts: bool = False  # how many rows look alike
+    compares: bool = False  # a row with the one it started from
+
+
+def projections(
+    rules: Iterable[RulePlan],
+    groupings: Iterable[Grouping],
+    arity: Mapping[str, int],
+    replaced: Collection[str],
+    dated: Collection[Index],
+    is_whole: Callable[[str, int], bool],
+) -> dict[Index, Index]:
+    """Each index, and what it becomes.
+
+    `replaced` are predicates whose rows may be taken back. `dated` are indexes that must know the
+    timestamps of their rows, in order to forget. `is_whole` says whether a column holds whole
+    numbers: running totals are exact.
+    """
+    uses: dict[Index, _Use] = {}
+    counting = {
+        g.number
+        for g in groupings
+        if not g.distinct and not all(f in _ONCE_IS_ENOUGH for _, f in g.aggregates)
+    }
+    for rule in rules:
+        folds = {id(s.join.atom): s for s in rule.checks if isinstance(s, Fold)}
+        inside = {id(j.atom) for p in rule.pipelines for j in p.steps if isinstance(j, Join)}
+        for join, columns in readings(rule):
+            use = uses.setdefault(join.index, _Use())
+            fold = folds.get(id(join.atom))
+            if fold and fold.func in ("sum", "avg") and is_whole(join.index.pred, *columns):
+                use.sums |= columns
+            else:
+                use.columns |= columns
+            # How often a goal in a check is met does not matter.
+            matters = rule.group in counting and id(join.atom) in inside
+            use.counts |= matters or fold is not None
+            use.compares |= join.not_itself and (rule.once or rule.group in counting)
+    return {
+        index: _projected(index, use, arity[index.pred], index in dated)
+        if index.store is not Store.EARLIEST
+        and not use.compares
+        and (index.settled or index.pred not in replaced)
+        else evolve(index, sums=tuple(sorted(use.sums)))
+        for index, use in uses.items()
+    }
+
+
+def through(join: Join, becomes: Mapping[Index, Index]) -> Join:
+    """A part of a row is never the row that a pipeline started from."""
+    index = becomes[join.index]
+    return evolve(join, index=index, not_itself=join.not_itself and index.columns is None)
+
+
+def _projected(index: Index, use: _Use, arity: int, dated: bool) -> Index:
+    columns = set(use.columns)
+    free = set(range(arity)) - index.fixed
+    if index.store is Store.BY_TIME:
+        free.discard(0)  # timestamps have a list of their own
+    elif dated and 0 not in index.key:
+        columns.add(0)
+    summed = evolve(index, sums=tuple(sorted(use.sums)))
+    differ = columns >= free  # no two rows look alike
+    if differ and len(columns) > 1:
+        return summed  # a row as it came costs nothing
+    is_set = not columns if differ and index.store is Store.ROWS else not (differ or use.counts)
+    return evolve(summed, columns=tuple(sorted(columns)), is_set=is_set)

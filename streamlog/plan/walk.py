@@ -1,0 +1,101 @@
+"""Through the steps of a plan: what they read, and their joins, those inside others too."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from attrs import evolve
+
+from streamlog.plan.steps import Exists, Extend, Fold, Join, Pipeline, RulePlan, Step
+from streamlog.syntax.ast import Var
+from streamlog.syntax.walk import variables
+
+
+def reads(step: Step) -> Iterator[Var]:
+    """The variables that a step speaks about."""
+    match step:
+        case Join(atom, _, low, high):
+            yield from variables(atom)
+            for term in (low, high):
+                if term is not None:
+                    yield from variables(term)
+        case Extend(var, term):
+            yield var
+            yield from variables(term)
+        case Exists(steps):
+            for inner in steps:
+                yield from reads(inner)
+        case Fold(_, _, join):
+            yield from reads(join)
+        case _:
+            yield from variables(step.test)
+
+
+def joins(steps: Iterable[Step]) -> Iterator[Join]:
+    for step in steps:
+        match step:
+            case Join():
+                yield step
+            case Exists(inner):
+                yield from joins(inner)
+            case Fold(_, _, join):
+                yield join
+            case _:
+                pass
+
+
+def joins_of(rule: RulePlan) -> Iterator[Join]:
+    for pipeline in rule.pipelines:
+        yield from joins(pipeline.steps)
+    yield from joins(rule.checks)
+
+
+def map_joins(steps: Iterable[Step], change: Callable[[Join], Join]) -> tuple[Step, ...]:
+    """The steps with each join replaced by what `change` makes of it."""
+
+    def changed(step: Step) -> Step:
+        match step:
+            case Join():
+                return change(step)
+            case Fold(_, _, join):
+                return evolve(step, join=change(join))
+            case Exists(inner):
+                return evolve(step, steps=map_joins(inner, change))
+            case _:
+                return step
+
+    return tuple(map(changed, steps))
+
+
+def map_joins_of(rule: RulePlan, change: Callable[[Join], Join]) -> RulePlan:
+    pipelines = (Pipeline(p.start, map_joins(p.steps, change)) for p in rule.pipelines)
+    return evolve(rule, pipelines=tuple(pipelines), checks=map_joins(rule.checks, change))
+
+
+def readings(rule: RulePlan) -> Iterator[tuple[Join, set[int]]]:
+    """Each join, and the columns that are read of the rows it finds: those that are tested, or
+    whose values are used later on."""
+    for pipeline in rule.pipelines:
+        yield from _readings(pipeline.steps, {v.name for v in rule.carries})
+    yield from _readings(rule.checks, set())
+
+
+def _readings(steps: tuple[Step, ...], later: set[str]) -> Iterator[tuple[Join, set[int]]]:
+    for number, step in enumerate(steps):
+        match step:
+            case Join():
+                after = {v.name for s in steps[number + 1 :] for v in reads(s)}
+                yield step, _columns(step, after | later)
+            case Exists(inner):
+                yield from _readings(inner, set())
+            case Fold(_, _, join, column):
+                yield join, set() if column is None else {column}
+            case _:
+                pass
+
+
+def _columns(join: Join, later: set[str]) -> set[int]:
+    free = [(p, a) for p, a in enumerate(join.atom.args) if p not in join.index.fixed]
+    names = Counter(a.name for _, a in free if isinstance(a, Var))
+    return {p for p, a in free if not isinstance(a, Var) or names[a.name] > 1 or a.name in later}
