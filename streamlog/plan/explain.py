@@ -27,7 +27,7 @@ from streamlog.plan.steps import (
     Store,
 )
 from streamlog.rewrite.desugar import printable
-from streamlog.syntax.ast import BinOp, Comparison, Const, Term, Type, Var
+from streamlog.syntax.ast import BinOp, Comparison, Const, Rule, Term, Type, Var
 from streamlog.syntax.pretty import duration_text, pretty
 from streamlog.syntax.walk import N, map_terms, variables
 
@@ -52,6 +52,10 @@ def explain(plan: Plan, clocks: Mapping[str, Type | None]) -> str:
         held = [INDENT + _index(i) for i in sorted(plan.indexes, key=lambda i: i.name)]
         blocks.append("\n".join(["indexes", *held]))
     return "\n\n".join(blocks)
+
+
+def in_a_line(rule: Rule) -> str:
+    return " ".join(map(str.strip, pretty(printable(rule)).split("\n")))
 
 
 def _heading(component: Component) -> str:
@@ -107,7 +111,7 @@ class _Words:
     def lines(self) -> Iterator[str]:
         source = self.rule.rule.span.source
         line = source.position(self.rule.rule.span.start)[0]
-        yield " ".join(map(str.strip, pretty(printable(self.rule.rule)).split("\n")))
+        yield in_a_line(self.rule.rule)
         yield f"{INDENT}{source.path} line {line}, conjunction {self.rule.number}"
         for pipeline in self.rule.pipelines:
             start = "once, at the beginning"

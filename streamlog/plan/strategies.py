@@ -39,10 +39,8 @@ def _choice(
 ) -> Choice:
     if wanted is Strategy.KERNEL:
         return Choice(Strategy.KERNEL, "asked for")
-    if component.is_timer:
-        return Choice(Strategy.KERNEL, "it goes on by itself into the future")
-    if component.is_ordered:
-        return Choice(Strategy.KERNEL, "it negates or aggregates within its own recursion")
+    if (reason := in_order_of_time(component)) is not None:
+        return Choice(Strategy.KERNEL, reason)
     if (reason := _unsupported(component.preds, context)) is not None:
         return Choice(Strategy.KERNEL, f"SQL cannot do it: {reason}")
     if not component.is_recursive:
@@ -52,6 +50,15 @@ def _choice(
     if rows is not None and rows > SMALL:
         return Choice(Strategy.FIXPOINT, f"recursive, over more than {SMALL:,} rows")
     return Choice(Strategy.KERNEL, f"recursive, over no more than {SMALL:,} rows a batch")
+
+
+def in_order_of_time(component: Component) -> str | None:
+    """Why no query can do all timestamps at once, if none can."""
+    if component.is_timer:
+        return "it goes on by itself into the future"
+    if component.is_ordered:
+        return "it negates or aggregates within its own recursion"
+    return None
 
 
 def _unsupported(preds: tuple[str, ...], context: Context) -> str | None:

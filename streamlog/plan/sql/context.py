@@ -30,6 +30,10 @@ class Unsupported(Exception):  # noqa: N818
     """Why a rule has no query. It runs in the kernel instead."""
 
 
+class Untyped(Unsupported):
+    """The program leaves the types of some values open. The data may tell."""
+
+
 def named(name: str) -> exp.Table:
     """A relation by its name; for `Context.table`."""
     return exp.table_(name)

@@ -144,9 +144,9 @@ def in_line(
         ]
     )
     rows.fails = []
-    order: list[exp.Expr] = [exp.Ordered(this=exp.column("pos"), desc=line.is_descending or None)]
+    order: list[exp.Expr] = [_ordered("pos", line.is_descending)]
     if line.frame is None:
-        order.append(exp.Ordered(this=exp.column("asks"), desc=not line.rows_first or None))
+        order.append(_ordered("asks", not line.rows_first))
     both = exp.union(asking, stored, distinct=False).subquery(scope.alias("s"))
     windows = [
         exp.Window(
@@ -165,6 +165,12 @@ def in_line(
     alias = rows.read(exp.select(*columns).from_(both), kept)
     rows.require(exp.EQ(this=exp.column("asks", alias), expression=exp.Literal.number(1)))
     return alias
+
+
+def _ordered(name: str, is_descending: bool) -> exp.Ordered:
+    """There are no nulls; they come where Spark would have them, so no words are lost on them."""
+    first = not is_descending
+    return exp.Ordered(this=exp.column(name), desc=is_descending or None, nulls_first=first)
 
 
 _RUNNING = exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW")

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 from sqlglot import exp
 
 from streamlog.analysis.builtins import OPERATORS, WHOLE
-from streamlog.plan.sql.context import Unsupported
+from streamlog.plan.sql.context import Unsupported, Untyped
 from streamlog.syntax.ast import (
     INT64_MAX,
     INT64_MIN,
@@ -104,7 +104,7 @@ def compare(op: str, left: Value, right: Value, where: Term | Comparison | Atom)
     """As Python compares: a whole number and a float by their exact values."""
     fails = left.fails + right.fails
     if left.type is None or right.type is None:
-        raise Unsupported(f"`{pretty(where)}` compares values of unknown type")
+        raise Untyped(f"`{pretty(where)}` compares values of unknown type")
     if left.is_whole and right.type is Type.FLOAT:
         return Value(_mixed(op, left, right), Type.BOOL, fails)
     if left.type is Type.FLOAT and right.is_whole:
@@ -264,7 +264,7 @@ def _call(name: str, args: tuple[Value, ...], term: Term) -> Value:
 
 def _largest(name: str, args: tuple[Value, ...], term: Term) -> Value:
     if any(a.type is None for a in args):
-        raise Unsupported(f"`{pretty(term)}` compares values of unknown type")
+        raise Untyped(f"`{pretty(term)}` compares values of unknown type")
     if any(a.type is Type.FLOAT for a in args):
         args = tuple(map(as_double, args))
     first, *others = args
@@ -389,7 +389,7 @@ def _has_columns(sql: exp.Expr) -> bool:
 def _number(operand: Value, term: Term) -> Value:
     if operand.is_whole or operand.type is Type.FLOAT:
         return operand
-    raise Unsupported(f"`{pretty(term)}` computes with values of unknown type")
+    raise Untyped(f"`{pretty(term)}` computes with values of unknown type")
 
 
 def _case(condition: exp.Expr, then: exp.Expr, other: exp.Expr) -> exp.Case:
