@@ -262,12 +262,18 @@ def bistate_data(bistate: Bistate | None) -> dict[str, Any] | None:
     return {"program": pretty(bistate.module), "strata": [list(s) for s in bistate.strata]}
 
 
-# -------------------------------------------------------------------------------- queries
+# ----------------------------------------------------------------------- plans and queries
+
+
+def plan(compilation: Compilation) -> str:
+    from streamlog.plan.strategies import in_words  # sqlglot takes its time
+
+    return explain(the(compilation.plan), compilation.clocks, in_words(_context(compilation)))
 
 
 def queries(compilation: Compilation) -> tuple[Statement, ...]:
     """Over a slice of time, as a batch of a stream is; over stored data everything at once."""
-    from streamlog.plan.explain_sql import statements  # sqlglot takes its time
+    from streamlog.plan.explain_sql import statements
 
     return statements(_context(compilation))
 
@@ -294,7 +300,7 @@ def view(compilation: Compilation, name: str, form: str | None, width: int) -> T
         case "bistate":
             return Text(bistate(compilation.bistate))
         case "plan":
-            return Text(explain(the(compilation.plan), compilation.clocks))
+            return Text(plan(compilation))
         case "sql":
             return Text("\n\n".join(s.text for s in queries(compilation)))
         case _:
@@ -309,7 +315,7 @@ def data(compilation: Compilation, name: str) -> Any:
         case "bistate":
             return bistate_data(compilation.bistate)
         case "plan":
-            return explain(the(compilation.plan), compilation.clocks).split("\n")
+            return plan(compilation).split("\n")
         case "sql":
             return [
                 {"predicate": s.pred, "rules": list(s.rules), "note": s.note, "sql": s.sql}

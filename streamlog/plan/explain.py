@@ -35,8 +35,13 @@ INDENT = "  "
 _OURS = {HEAD_TIME: "HeadTime", FOLDED: "Folded"}  # variables that the lowering makes
 
 
-def explain(plan: Plan, clocks: Mapping[str, Type | None]) -> str:
-    """Components in the order in which they run, their conjunctions, and the indexes at the end."""
+def explain(
+    plan: Plan, clocks: Mapping[str, Type | None], on_spark: Mapping[str, str] | None = None
+) -> str:
+    """Components in the order in which they run, their conjunctions, and the indexes at the end.
+
+    `on_spark` says by predicate how Spark evaluates it.
+    """
     groupings = {g.number: g for g in plan.groupings}
     blocks = []
     for component in plan.components:
@@ -44,6 +49,8 @@ def explain(plan: Plan, clocks: Mapping[str, Type | None]) -> str:
         if not rules:
             continue
         lines = [_heading(component)]
+        if on_spark is not None:
+            lines.append(f"{INDENT}on Spark: {on_spark[component.preds[0]]}")
         for rule in rules:
             group = groupings[rule.group] if rule.group is not None else None
             lines += (INDENT + line for line in _Words(rule, group, clocks).lines())
