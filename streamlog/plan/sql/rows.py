@@ -120,6 +120,7 @@ class Rows:
         bounds = [(op, value(term, self.env)) for op, term in ((">=", low), ("<=", high)) if term]
         self.aliases.add(alias)
         on: list[exp.Expr] = []
+        is_linked = is_asked = False
         columns = [
             Value(exp.column(f"c{i}", alias), context.column(atom, i)) for i in range(atom.arity)
         ]
@@ -134,13 +135,17 @@ class Rows:
                     same = equal(column, known, atom)
                     if self.owns(known.sql):
                         on.append(same)
+                        is_linked |= any(c.table != alias for c in known.sql.find_all(exp.Column))
                     else:
                         self.keys.append((column, known))
                         self.env[name] = column
+                        is_asked = True
                 case Var(name):
                     self.env[name] = column
                 case _:
                     raise ValueError("goals are desugared")
+        if self.source is not None and is_asked and not is_linked:
+            raise CorrelatedError  # without the rows that ask, each row here with each of the goal
         for op, bound in bounds:
             if bound.fails:
                 raise Unsupported(f"`{pretty(atom)}` lies at a time whose computation may fail")
