@@ -1,7 +1,7 @@
 """Terms and tests as SQL expressions that mean what `kernel.terms` and `runtime.functions` mean.
 
 The kernel computes with Python's values. Whole numbers are BIGINT here: what leaves 64 bits on the
-way to a result that fits is an error, not the result. Floats are DOUBLE; dividing whole numbers
+way to a result that fits is an error, not the result (so is -2^63 % -1). Floats are DOUBLE; dividing whole numbers
 beyond 2^53 may round twice, and a zero has no sign.
 """
 
@@ -152,7 +152,7 @@ def _mixed(op: str, whole: Value, decimal: Value) -> exp.Expr:
 def _with_float(op: str, whole: Value, number: float) -> exp.Expr:
     """`N > 2.5` is `N >= 3`."""
     if op in ("=", "!="):
-        if not number.is_integer():
+        if not (number.is_integer() and INT64_MIN <= number <= INT64_MAX):
             return exp.convert(op == "!=")
         limit = int(number)
     elif op in ("<", ">="):
@@ -160,7 +160,7 @@ def _with_float(op: str, whole: Value, number: float) -> exp.Expr:
     else:
         limit = math.floor(number)
     if not INT64_MIN <= limit <= INT64_MAX:
-        return exp.convert(op == "!=" or (op in ("<", "<=")) == (limit > 0))
+        return exp.convert((op in ("<", "<=")) == (limit > 0))
     return _COMPARISONS[op](this=whole.sql.copy(), expression=_literal(limit))
 
 
