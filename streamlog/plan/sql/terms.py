@@ -1,8 +1,8 @@
 """Terms and tests as SQL expressions that mean what `kernel.terms` and `runtime.functions` mean.
 
 The kernel computes with Python's values. Whole numbers are BIGINT here: what leaves 64 bits on the
-way to a result that fits is an error, not the result (so is -2^63 % -1). Floats are DOUBLE; dividing whole numbers
-beyond 2^53 may round twice, and a zero has no sign.
+way to a result that fits is an error, not the result (so is -2^63 % -1). Floats are DOUBLE;
+dividing whole numbers beyond 2^53 may round twice, and a zero has no sign.
 """
 
 from __future__ import annotations
