@@ -17,7 +17,7 @@ import pytest
 from oracle.programs import random_case
 from sql_checks import check
 
-PAIRS = int(os.environ.get("STREAMLOG_PAIRS", "60"))
+PAIRS = int(os.environ.get("STREAMLOG_PAIRS", "180"))
 SEED = int(os.environ.get("STREAMLOG_SEED", "0"))
 SHARD = 30
 

@@ -67,13 +67,13 @@ def _extreme(
     columns = [here.sql.as_(name) for name, (here, _) in keys.items()]
     found = inner.select([*columns, time.as_("found")])
     if keys:
-        found = found.group_by(*(here.sql.copy() for here, _ in keys.values()))
+        found = found.group_by(*(here.sql.copy() for here, _ in keys.values()), copy=False)
     on: list[exp.Expr] = [
         exp.EQ(this=exp.column(name, alias), expression=there.sql.copy())
         for name, (_, there) in keys.items()
     ]
     on.append(op(this=exp.column("found", alias), expression=bound.sql.copy()))
-    rows.attach(found.subquery(alias), on, wanted)
+    rows.attach(found.subquery(alias, copy=False), on, wanted)
 
 
 def _nearest(
@@ -95,7 +95,7 @@ def _nearest(
         rows.require(exp.LTE(this=nearest, expression=upto.sql.copy()))
     else:
         later = exp.GT(this=nearest.copy(), expression=upto.sql.copy())
-        rows.require(exp.or_(exp.Is(this=nearest, expression=exp.null()), later))
+        rows.require(exp.or_(exp.Is(this=nearest, expression=exp.null()), later, copy=False))
 
 
 @frozen
@@ -147,7 +147,7 @@ def in_line(
     order: list[exp.Expr] = [_ordered("pos", line.is_descending)]
     if line.frame is None:
         order.append(_ordered("asks", not line.rows_first))
-    both = exp.union(asking, stored, distinct=False).subquery(scope.alias("s"))
+    both = exp.union(asking, stored, distinct=False, copy=False)
     windows = [
         exp.Window(
             this=sql.copy(),
@@ -162,7 +162,9 @@ def in_line(
         exp.column("asks"),
         *windows,
     ]
-    alias = rows.read(exp.select(*columns).from_(both), kept)
+    query = exp.select(*columns, copy=False)
+    query.from_(both.subquery(scope.alias("s"), copy=False), copy=False)
+    alias = rows.read(query, kept)
     rows.require(exp.EQ(this=exp.column("asks", alias), expression=exp.Literal.number(1)))
     return alias
 
