@@ -81,12 +81,14 @@ class Maker:
             lines.append(f"stream {pred.name}(T: {time}, {columns}).")
         columns = ", ".join(f"c{i}: {types[c]}" for i, c in enumerate(self.table.columns))
         lines.append(f"table {self.table.name}({columns}).")
+        if self.chance(0.2):
+            lines.append(self.static("k"))
         for number in range(self.rng.choice([1, 2, 3])):
             lines += self.rules(f"p{number + 1}")
         return Case(
             "\n".join(lines) + "\n",
             {pred.name: self.rows(pred) for pred in self.streams},
-            {self.table.name: self.rows(self.table)},
+            {"lim": self.rows(self.table)},
         )
 
     # ------------------------------------------------------------------------------ data
@@ -131,6 +133,26 @@ class Maker:
         self.derived.append(Pred(name, columns[:-1] + last))
         return rules
 
+    def static(self, name: str) -> str:
+        """A rule over the table alone, in its place from then on."""
+        scope = Scope([], [], {letter: [] for letter in NAMES}, [0])
+        self.goal(scope, self.table, "")
+        if self.chance(0.5):
+            self.goal(scope, self.table, "")
+        if self.chance(0.5):
+            scope.literals.append(self.test(scope))
+        if self.chance(0.3):
+            inner = scope.inner()
+            self.goal(inner, self.table, "")
+            inner.literals.append(self.test(inner))
+            scope.literals.append(f"not ({', '.join(inner.literals)})")
+        head = [self.term(scope, letter, self.rng.choice([0, 0, 1])) for letter in "snd"]
+        if self.chance(0.3):
+            func = self.rng.choice(["min", "max", "first", "avg" if self.on_calendar else "sum"])
+            head[-1] = f"{func}({head[-1]})"
+        self.table = Pred(name, "snd", is_table=True)
+        return f"{name}({', '.join(head)}) <- {', '.join(scope.literals)}."
+
     def window(self, name: str) -> tuple[Pred, str]:
         """An aggregate over the rows around those of `q`."""
         rng = self.rng
@@ -140,7 +162,7 @@ class Maker:
         head = ["T", "X"]
         bounds = self.around(scope, "T0", wide=True)
         if self.chance(0.25):  # as wide as a table says
-            scope.literals.append("lim(X, N0, D0)")
+            scope.literals.append(f"{self.table.name}(X, N0, D0)")
             head += ["N0", "D0"]
             bounds = [
                 rng.choice(["T0 >= T - D0", "T0 > T - D0 - 1us"]),
@@ -183,6 +205,8 @@ class Maker:
                 self.goal(scope, rng.choice(having), "T")
         if self.chance(0.4):
             scope.literals.append(self.test(scope))
+        if self.chance(0.15):
+            scope.literals.append(f"({self.test(scope)} ; {self.test(scope)})")
         for _ in range(rng.choice([0, 0, 1, 1, 2])):
             scope.literals.append(self.negation(scope, rng.choice([1, 2, 2, 3])))
         values = []
