@@ -18,10 +18,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import streamlog
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+import streamlog
 from streamlog.spark import session
 from streamlog.spark.batch import evaluate
 from streamlog.spark.inputs import Inputs

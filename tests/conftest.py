@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 pytest_plugins = ["pytester"]
+# Commands run in this process, unless a test says otherwise: Spark takes seconds to start.
+os.environ.setdefault("STREAMLOG_ENGINE", "local")
 # A .slog file here is what some test reads, not a suite of its own.
 collect_ignore_glob = ["*.slog"]
 

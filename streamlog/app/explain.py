@@ -56,6 +56,7 @@ def _complete_target(
 @click.option("--bistate", is_flag=True, help="The program in terms of new and old facts.")
 @click.option("--strata", is_flag=True, help="The order of evaluation.")
 @click.option("--plan", is_flag=True, help="Joins, indexes and what each rule waits for.")
+@click.option("--sql", is_flag=True, help="The queries that Spark runs.")
 @click.option("--graph", type=click.Choice(["mermaid", "dot"]), help="The dependencies as a graph.")
 @click.option(
     "--format",
@@ -77,6 +78,7 @@ def command(
     bistate: bool,
     strata: bool,
     plan: bool,
+    sql: bool,
 ) -> None:
     """Explain a program, or a code of the compiler.
 
@@ -94,6 +96,7 @@ def command(
         "bistate": bistate,
         "strata": strata,
         "plan": plan,
+        "sql": sql,
         "graph": graph,
     }
     wanted = [name for name, given in flags.items() if given]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -18,12 +18,16 @@ from streamlog.analysis.strata import Strata
 from streamlog.app.graph import dot, mermaid
 from streamlog.app.quantity import Clocks, quantity
 from streamlog.app.snippet import wrap
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Compilation, Mode, the
 from streamlog.diagnostics import Source
 from streamlog.plan.explain import explain
 from streamlog.rewrite.bistate import Bistate
 from streamlog.syntax.ast import Rule
 from streamlog.syntax.pretty import pretty
+
+if TYPE_CHECKING:
+    from streamlog.plan.explain_sql import Statement
+    from streamlog.plan.sql import Context
 
 
 def place_of(rule: Rule | None, home: Source) -> str:
@@ -261,6 +265,30 @@ def bistate_data(bistate: Bistate | None) -> dict[str, Any] | None:
     return {"program": pretty(bistate.module), "strata": [list(s) for s in bistate.strata]}
 
 
+# ----------------------------------------------------------------------- plans and queries
+
+
+def plan(compilation: Compilation) -> str:
+    from streamlog.plan.strategies import in_words  # sqlglot takes its time
+
+    return explain(the(compilation.plan), compilation.clocks, in_words(_context(compilation)))
+
+
+def queries(compilation: Compilation) -> tuple[Statement, ...]:
+    """Over a slice of time, as a batch of a stream is; over stored data everything at once."""
+    from streamlog.plan.explain_sql import statements
+
+    return statements(_context(compilation))
+
+
+def _context(compilation: Compilation) -> Context:
+    from streamlog.plan.sql import Context
+
+    closed = the(compilation.closed)
+    sliced = compilation.mode is Mode.STREAM
+    return Context(the(compilation.plan), the(closed.types), closed.times, sliced=sliced)
+
+
 # ------------------------------------------------------------------- by name, for `explain`
 
 
@@ -275,7 +303,9 @@ def view(compilation: Compilation, name: str, form: str | None, width: int) -> T
         case "bistate":
             return Text(bistate(compilation.bistate))
         case "plan":
-            return Text(explain(the(compilation.plan), compilation.clocks))
+            return Text(plan(compilation))
+        case "sql":
+            return Text("\n\n".join(s.text for s in queries(compilation)))
         case _:
             return Text(dot(graph, promised) if form == "dot" else mermaid(graph, promised))
 
@@ -288,6 +318,11 @@ def data(compilation: Compilation, name: str) -> Any:
         case "bistate":
             return bistate_data(compilation.bistate)
         case "plan":
-            return explain(the(compilation.plan), compilation.clocks).split("\n")
+            return plan(compilation).split("\n")
+        case "sql":
+            return [
+                {"predicate": s.pred, "rules": list(s.rules), "note": s.note, "sql": s.sql}
+                for s in queries(compilation)
+            ]
         case _:
             return contract_data(the(compilation.contract))

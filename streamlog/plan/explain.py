@@ -27,7 +27,7 @@ from streamlog.plan.steps import (
 )
 from streamlog.plan.walk import reads
 from streamlog.rewrite.desugar import printable
-from streamlog.syntax.ast import BinOp, Comparison, Const, Term, Type, Var
+from streamlog.syntax.ast import BinOp, Comparison, Const, Rule, Term, Type, Var
 from streamlog.syntax.pretty import duration_text, pretty
 from streamlog.syntax.walk import N, map_terms, variables
 
@@ -35,8 +35,13 @@ INDENT = "  "
 _OURS = {HEAD_TIME: "HeadTime", FOLDED: "Folded"}  # variables that the lowering makes
 
 
-def explain(plan: Plan, clocks: Mapping[str, Type | None]) -> str:
-    """Components in the order in which they run, their conjunctions, and the indexes at the end."""
+def explain(
+    plan: Plan, clocks: Mapping[str, Type | None], on_spark: Mapping[str, str] | None = None
+) -> str:
+    """Components in the order in which they run, their conjunctions, and the indexes at the end.
+
+    `on_spark` says by predicate how Spark evaluates it.
+    """
     groupings = {g.number: g for g in plan.groupings}
     blocks = []
     for component in plan.components:
@@ -44,6 +49,8 @@ def explain(plan: Plan, clocks: Mapping[str, Type | None]) -> str:
         if not rules:
             continue
         lines = [_heading(component)]
+        if on_spark is not None:
+            lines.append(f"{INDENT}on Spark: {on_spark[component.preds[0]]}")
         for rule in rules:
             group = groupings[rule.group] if rule.group is not None else None
             lines += (INDENT + line for line in _Words(rule, group, clocks).lines())
@@ -52,6 +59,10 @@ def explain(plan: Plan, clocks: Mapping[str, Type | None]) -> str:
         held = [INDENT + _index(i, plan) for i in sorted(plan.indexes, key=lambda i: i.name)]
         blocks.append("\n".join(["indexes", *held]))
     return "\n\n".join(blocks)
+
+
+def in_a_line(rule: Rule) -> str:
+    return " ".join(map(str.strip, pretty(printable(rule)).split("\n")))
 
 
 def _heading(component: Component) -> str:
@@ -125,7 +136,7 @@ class _Words:
     def lines(self) -> Iterator[str]:
         source = self.rule.rule.span.source
         line = source.position(self.rule.rule.span.start)[0]
-        yield " ".join(map(str.strip, pretty(printable(self.rule.rule)).split("\n")))
+        yield in_a_line(self.rule.rule)
         yield f"{INDENT}{source.path} line {line}, conjunction {self.rule.number}"
         for pipeline in self.rule.pipelines:
             start = "once, at the beginning"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from streamlog.plan.parts import Strategy, rules_of
-from streamlog.plan.sql import Context, Unsupported, group_query, rule_query
-from streamlog.plan.steps import Component
+from streamlog.plan.sql import Context, Unsupported, Untyped, group_query, rule_query
+from streamlog.plan.steps import Component, Plan
 
 # Up to so many rows a recursion is done in one task sooner than a round of jobs has started.
 SMALL = 200_000
@@ -18,6 +18,11 @@ SMALL = 200_000
 class Choice:
     strategy: Strategy
     reason: str
+    is_open: bool = False  # another one, perhaps, when the data tell their types
+
+
+FEW = Choice(Strategy.KERNEL, f"recursive, over no more than {SMALL:,} rows a batch")
+MANY = Choice(Strategy.FIXPOINT, f"recursive, over more than {SMALL:,} rows")
 
 
 def choose(
@@ -34,35 +39,59 @@ def choose(
     return result
 
 
+def in_words(context: Context) -> Mapping[str, str]:
+    """By predicate, what `choose` says whatever the number of rows."""
+    return {pred: _words(choice) for pred, choice in choose(context).items()}
+
+
+def _words(choice: Choice) -> str:
+    if choice == FEW:
+        return f"kernel up to {SMALL:,} rows a batch, else fixpoint (recursive)"
+    unless = ", unless the data tell more" if choice.is_open else ""
+    return f"{choice.strategy.value}{unless} ({choice.reason})"
+
+
 def _choice(
     component: Component, context: Context, wanted: Strategy | None, rows: int | None
 ) -> Choice:
     if wanted is Strategy.KERNEL:
         return Choice(Strategy.KERNEL, "asked for")
-    if component.is_timer:
-        return Choice(Strategy.KERNEL, "it goes on by itself into the future")
-    if component.is_ordered:
-        return Choice(Strategy.KERNEL, "it negates or aggregates within its own recursion")
-    if (reason := _unsupported(component, context)) is not None:
-        return Choice(Strategy.KERNEL, f"SQL cannot do it: {reason}")
+    if (reason := in_order_of_time(component)) is not None:
+        return Choice(Strategy.KERNEL, reason)
+    if (unsupported := _unsupported(component.preds, context)) is not None:
+        is_open = isinstance(unsupported, Untyped)
+        return Choice(Strategy.KERNEL, f"SQL cannot do it: {unsupported}", is_open)
     if not component.is_recursive:
         return Choice(Strategy.SQL, "not recursive")
     if wanted is Strategy.FIXPOINT:
         return Choice(Strategy.FIXPOINT, "asked for")
     if rows is not None and rows > SMALL:
-        return Choice(Strategy.FIXPOINT, f"recursive, over more than {SMALL:,} rows")
-    return Choice(Strategy.KERNEL, f"recursive, over no more than {SMALL:,} rows a batch")
+        return MANY
+    return FEW
 
 
-def _unsupported(component: Component, context: Context) -> str | None:
-    """Why a component's rules have no queries, if they have none."""
+def in_order_of_time(component: Component) -> str | None:
+    """Why no query can do all timestamps at once, if none can."""
+    if component.is_timer:
+        return "it goes on by itself into the future"
+    if component.is_ordered:
+        return "it negates or aggregates within its own recursion"
+    return None
+
+
+def _unsupported(preds: tuple[str, ...], context: Context) -> Unsupported | None:
+    """Why a predicate's rules have no queries, if they have none."""
+    plan: Plan = context.plan
     try:
-        for rule in rules_of(context.plan, component.preds):
+        for rule in rules_of(plan, preds):
             if rule.group is None:
                 rule_query(rule, context)
-        for grouping in context.plan.groupings:
-            if grouping.pred in component.preds:
+                for number, pipeline in enumerate(rule.pipelines):
+                    if pipeline.start is not None and pipeline.start.pred in preds:
+                        rule_query(rule, context, delta=number)
+        for grouping in plan.groupings:
+            if grouping.pred in preds:
                 group_query(grouping, context)
     except Unsupported as reason:
-        return str(reason)
+        return reason
     return None

@@ -8,46 +8,31 @@ what `check --dump-after <pass>` prints for it
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
+from fixture_pairs import FIXTURES, compare, params
 
 from streamlog.app.dumps import DUMPS
 from streamlog.compiler import compile_source
 from streamlog.diagnostics import Source
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
 REWRITES = ("bistate", "close", "constants", "desugar", "open_predicates", "plan")
 NO_PROGRAM = ("open_predicates", "plan")  # shown in words
-_PAIR = re.compile(r"^# (.+)\n((?:.*\n)+?)---\n((?:(?!# ).*\n)*)", re.MULTILINE)
+ELSEWHERE = {"sql", "strategies"}  # not of a pass: tests/plan
+PAIRS = params(*REWRITES)
 
 
-def pairs() -> Iterator[object]:
-    for name in REWRITES:
-        text = (FIXTURES / f"{name}.txt").read_text(encoding="utf-8")
-        found = _PAIR.findall(text)
-        assert len(found) == len(re.findall("^# ", text, re.MULTILINE))
-        for title, program, expected in found:
-            yield pytest.param(name, program, expected.strip(), id=f"{name}: {title}")
-
-
-PAIRS = tuple(pairs())
-
-
-@pytest.mark.parametrize(("name", "program", "expected"), PAIRS)
-def test_pass(name: str, program: str, expected: str) -> None:
+@pytest.mark.parametrize(("name", "title", "program", "expected"), PAIRS)
+def test_pass(name: str, title: str, program: str, expected: str) -> None:
     compilation = compile_source(Source("fixture", program), until=name)
     assert compilation.ok
-    assert (DUMPS[name](compilation) or "").strip() == expected
+    compare(name, title, DUMPS[name](compilation) or "", expected)
 
 
-@pytest.mark.parametrize(("name", "program", "expected"), PAIRS)
-def test_expected_text_is_a_program(name: str, program: str, expected: str) -> None:
+@pytest.mark.parametrize(("name", "title", "program", "expected"), PAIRS)
+def test_expected_text_is_a_program(name: str, title: str, program: str, expected: str) -> None:
     if name not in NO_PROGRAM:
         assert compile_source(Source("expected", expected + "\n")).ok
 
 
 def test_every_fixture_is_read() -> None:
-    assert {p.stem for p in FIXTURES.glob("*.txt")} == set(REWRITES)
+    assert {p.stem for p in FIXTURES.glob("*.txt")} == {*REWRITES, *ELSEWHERE}

@@ -139,8 +139,11 @@ def _contradiction(branch: BranchTime, schema: Schema) -> list[Span]:
     body = branch.body
     for literal in body:
         rest = tuple(other for other in body if other is not literal)
-        if not matrices(_formulas(rest, schema, branch.terms)):
-            body = rest
+        try:
+            if not matrices(_formulas(rest, schema, branch.terms)):
+                body = rest
+        except TooManyCasesError:
+            continue  # with this literal there were fewer
     return [literal.span for literal in body if isinstance(literal, Comparison)]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from streamlog.plan.sql.context import Unsupported
+from streamlog.plan.sql.context import Untyped
 from streamlog.plan.sql.terms import Value, quotient
 from streamlog.syntax.ast import Type
 
@@ -19,7 +19,7 @@ def aggregate(func: str, what: Value, order: list[exp.Expr], is_duration: bool) 
         return exp.Count(this=exp.Star())
     column = what.sql
     if what.type is None and func != "count_distinct":
-        raise Unsupported(f"the {func} of values of unknown type")
+        raise Untyped(f"the {func} of values of unknown type")
     match func:
         case "count_distinct":
             return exp.Count(this=exp.Distinct(expressions=[column.copy()]))

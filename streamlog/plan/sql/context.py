@@ -30,6 +30,10 @@ class Unsupported(Exception):  # noqa: N818
     """Why a rule has no query. It runs in the kernel instead."""
 
 
+class Untyped(Unsupported):
+    """The program leaves the types of some values open. The data may tell."""
+
+
 def named(name: str) -> exp.Table:
     """A relation by its name; for `Context.table`."""
     return exp.table_(name)
@@ -85,7 +89,7 @@ def parameter(name: str, offset: int = 0) -> exp.Expr:
     placeholder = exp.Placeholder(this=name)
     if offset == 0:
         return placeholder
-    return shifted(exp.cast(placeholder, "BIGINT"), offset)
+    return shifted(exp.cast(placeholder, "BIGINT", copy=False), offset)
 
 
 def shifted(value: exp.Expr, offset: int) -> exp.Expr:
@@ -96,12 +100,9 @@ def shifted(value: exp.Expr, offset: int) -> exp.Expr:
 
 def render(query: exp.Expr, dialect: str, *, pretty: bool = False) -> str:
     """The query's text. DuckDB's parameters are `$low`, Spark's `:low`."""
+    query = query.copy()
     if dialect == "duckdb":
-        query = query.transform(_for_duckdb)
-    return query.sql(dialect, pretty=pretty)
-
-
-def _for_duckdb(node: exp.Expr) -> exp.Expr:
-    if isinstance(node, exp.Anonymous) and node.name == "raise_error":
-        return exp.Anonymous(this="error", expressions=node.expressions)
-    return node
+        for call in query.find_all(exp.Anonymous):
+            if call.name == "raise_error":
+                call.set("this", "error")
+    return query.sql(dialect, pretty=pretty, copy=False)

@@ -53,13 +53,13 @@ def first_of_each(rule: RulePlan, context: Context) -> exp.Query | None:
         ]
     )
     if groups:
-        query = query.group_by(*(g.copy() for g in groups))
+        query = query.group_by(*(g.copy() for g in groups), copy=False)
     conditions: list[exp.Expr] = []
     if not groups:
         conditions.append(exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0)))
     if context.sliced:
         conditions.append(exp.GTE(this=earliest.copy(), expression=parameter(LOW)))
-    return query.having(*conditions) if conditions else query
+    return query.having(*conditions, copy=False) if conditions else query
 
 
 def _same_key(start: Atom, earlier: Atom) -> list[str] | None:

@@ -67,13 +67,13 @@ def _extreme(
     columns = [here.sql.as_(name) for name, (here, _) in keys.items()]
     found = inner.select([*columns, time.as_("found")])
     if keys:
-        found = found.group_by(*(here.sql.copy() for here, _ in keys.values()))
+        found = found.group_by(*(here.sql.copy() for here, _ in keys.values()), copy=False)
     on: list[exp.Expr] = [
         exp.EQ(this=exp.column(name, alias), expression=there.sql.copy())
         for name, (_, there) in keys.items()
     ]
     on.append(op(this=exp.column("found", alias), expression=bound.sql.copy()))
-    rows.attach(found.subquery(alias), on, wanted)
+    rows.attach(found.subquery(alias, copy=False), on, wanted)
 
 
 def _nearest(
@@ -95,7 +95,7 @@ def _nearest(
         rows.require(exp.LTE(this=nearest, expression=upto.sql.copy()))
     else:
         later = exp.GT(this=nearest.copy(), expression=upto.sql.copy())
-        rows.require(exp.or_(exp.Is(this=nearest, expression=exp.null()), later))
+        rows.require(exp.or_(exp.Is(this=nearest, expression=exp.null()), later, copy=False))
 
 
 @frozen
@@ -144,10 +144,10 @@ def in_line(
         ]
     )
     rows.fails = []
-    order: list[exp.Expr] = [exp.Ordered(this=exp.column("pos"), desc=line.is_descending or None)]
+    order: list[exp.Expr] = [_ordered("pos", line.is_descending)]
     if line.frame is None:
-        order.append(exp.Ordered(this=exp.column("asks"), desc=not line.rows_first or None))
-    both = exp.union(asking, stored, distinct=False).subquery(scope.alias("s"))
+        order.append(_ordered("asks", not line.rows_first))
+    both = exp.union(asking, stored, distinct=False, copy=False)
     windows = [
         exp.Window(
             this=sql.copy(),
@@ -162,9 +162,17 @@ def in_line(
         exp.column("asks"),
         *windows,
     ]
-    alias = rows.read(exp.select(*columns).from_(both), kept)
+    query = exp.select(*columns, copy=False)
+    query.from_(both.subquery(scope.alias("s"), copy=False), copy=False)
+    alias = rows.read(query, kept)
     rows.require(exp.EQ(this=exp.column("asks", alias), expression=exp.Literal.number(1)))
     return alias
+
+
+def _ordered(name: str, is_descending: bool) -> exp.Ordered:
+    """There are no nulls; they come where Spark would have them, so no words are lost on them."""
+    first = not is_descending
+    return exp.Ordered(this=exp.column(name), desc=is_descending or None, nulls_first=first)
 
 
 _RUNNING = exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW")

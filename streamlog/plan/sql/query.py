@@ -31,10 +31,10 @@ def predicate_query(pred: str, context: Context) -> exp.Query:
     if not parts:
         return _nothing(pred, context)
     if len(parts) > 1:
-        return reduce(lambda one, other: exp.union(one, other, distinct=True), parts)
+        return reduce(lambda one, other: exp.union(one, other, distinct=True, copy=False), parts)
     if rules and not rules[0].once:
         assert isinstance(parts[0], exp.Select)
-        return parts[0].distinct()
+        return parts[0].distinct(copy=False)
     return parts[0]
 
 
@@ -84,11 +84,12 @@ def group_query(grouping: Grouping, context: Context) -> exp.Query:
         for i, name in enumerate(head)
     ]
     keys = [exp.column(name) for i, name in enumerate(head) if i not in aggregated]
-    query = exp.select(*columns).from_(solutions.subquery("solutions"))
+    query = exp.select(*columns, copy=False)
+    query.from_(solutions.subquery("solutions", copy=False), copy=False)
     if keys:
-        return query.group_by(*keys)
+        return query.group_by(*keys, copy=False)
     some = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
-    return query.having(some)
+    return query.having(some, copy=False)
 
 
 _Columns = dict[str, exp.Expr]
@@ -114,13 +115,14 @@ def _united(columns: Sequence[_Columns], rows: Sequence[Rows]) -> exp.Query:
         r.select([c.get(n, exp.null()).as_(n) for n in names])
         for r, c in zip(rows, columns, strict=True)
     ]
-    return reduce(lambda one, other: exp.union(one, other, distinct=False), queries)
+    return reduce(lambda one, other: exp.union(one, other, distinct=False, copy=False), queries)
 
 
 def _distinct(solutions: exp.Query) -> exp.Query:
     if isinstance(solutions, exp.Select):
-        return solutions.distinct()
-    return exp.select("*").distinct().from_(solutions.subquery("found"))
+        return solutions.distinct(copy=False)
+    query = exp.select("*").distinct(copy=False)
+    return query.from_(solutions.subquery("found", copy=False), copy=False)
 
 
 def _solutions(

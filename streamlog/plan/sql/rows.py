@@ -120,6 +120,7 @@ class Rows:
         bounds = [(op, value(term, self.env)) for op, term in ((">=", low), ("<=", high)) if term]
         self.aliases.add(alias)
         on: list[exp.Expr] = []
+        is_linked = is_asked = False
         columns = [
             Value(exp.column(f"c{i}", alias), context.column(atom, i)) for i in range(atom.arity)
         ]
@@ -134,18 +135,22 @@ class Rows:
                     same = equal(column, known, atom)
                     if self.owns(known.sql):
                         on.append(same)
+                        is_linked |= any(c.table != alias for c in known.sql.find_all(exp.Column))
                     else:
                         self.keys.append((column, known))
                         self.env[name] = column
+                        is_asked = True
                 case Var(name):
                     self.env[name] = column
                 case _:
                     raise ValueError("goals are desugared")
+        if self.source is not None and is_asked and not is_linked:
+            raise CorrelatedError  # without the rows that ask, each row here with each of the goal
         for op, bound in bounds:
             if bound.fails:
                 raise Unsupported(f"`{pretty(atom)}` lies at a time whose computation may fail")
             on.append(compare(op, columns[0], bound, atom).sql)
-        self._add(exp.alias_(self.scope.table(atom), alias, table=True), on)
+        self._add(exp.alias_(self.scope.table(atom), alias, table=True, copy=False), on)
         for condition in self._slice(atom, columns[0].sql):
             self.require(condition)
 
@@ -175,7 +180,7 @@ class Rows:
             self.source = table
             self.where += own
         elif own:
-            self.joins.append(exp.Join(this=table, on=exp.and_(*own)))
+            self.joins.append(exp.Join(this=table, on=exp.and_(*own, copy=False)))
         else:
             self.joins.append(exp.Join(this=table, kind="CROSS"))
 
@@ -184,7 +189,7 @@ class Rows:
         if not all(self._is_about(c, table) for c in on):
             raise CorrelatedError
         kind = "SEMI" if wanted else "ANTI"
-        condition = exp.and_(*on) if on else exp.true()
+        condition = exp.and_(*on, copy=False) if on else exp.true()
         self.joins.append(exp.Join(this=table, side="LEFT", kind=kind, on=condition))
 
     def _is_about(self, condition: exp.Expr, table: exp.Expr) -> bool:
@@ -197,7 +202,7 @@ class Rows:
         """Go on from the rows of a query that has a column for each of these variables."""
         alias = self.scope.alias("s")
         self.aliases = {alias}
-        self.source, self.joins, self.where = query.subquery(alias), [], []
+        self.source, self.joins, self.where = query.subquery(alias, copy=False), [], []
         for name, known in env.items():
             self.env[name] = Value(exp.column(self.scope.column(name), alias), known.type)
         return alias
@@ -207,22 +212,27 @@ class Rows:
             exp.EQ(this=here.sql.copy(), expression=there.sql.copy()) for here, there in self.keys
         ]
 
-    def select(self, columns: Sequence[exp.Expr]) -> exp.Select:
-        """The query so far. A row whose values cannot be computed is an error."""
-        columns = [c.copy() for c in columns]
+    def select(self, columns: Sequence[exp.Expr], *, goes_on: bool = False) -> exp.Select:
+        """The query so far. A row whose values cannot be computed is an error.
+
+        These rows become part of it, unless more will be done with them (`goes_on`).
+        """
+        columns = list(columns)
         if self.fails and columns:
             first = columns[0]
             checked = exp.Case(
                 ifs=[exp.If(this=f.copy(), true=_DIVISION.copy()) for f in self.fails],
-                default=first.this.copy() if isinstance(first, exp.Alias) else first,
+                default=first.this if isinstance(first, exp.Alias) else first,
             )
             columns[0] = checked.as_(first.alias) if first.alias else checked
-        query = exp.select(*columns)
+        query = exp.select(*columns, copy=False)
         if self.source is not None:
-            query = query.from_(self.source.copy())
+            query.from_(self.source.copy() if goes_on else self.source, copy=False)
         for join in self.joins:
-            query.append("joins", join.copy())
-        return query.where(*(c.copy() for c in self.where)) if self.where else query
+            query.append("joins", join.copy() if goes_on else join)
+        if self.where:
+            query.where(*(c.copy() if goes_on else c for c in self.where), copy=False)
+        return query
 
 
 _DIVISION = exp.Anonymous(

@@ -43,7 +43,7 @@ def _exists(rows: Rows, step: Exists, wanted: Collection[str]) -> None:
         _exists_among_all(rows, step)
         return
     if inner.source is None:
-        found = exp.and_(*inner.where, *inner.across)
+        found = exp.and_(*inner.where, *inner.across, copy=False)
         rows.require(found if step.wanted else exp.not_(exp.paren(found)))
         return
     conditions = [*inner.key_conditions(), *inner.across]
@@ -57,25 +57,27 @@ def _exists(rows: Rows, step: Exists, wanted: Collection[str]) -> None:
             name = f"{column.table}_{column.name}"
             exported[name] = column.copy()
             column.replace(exp.column(name, alias))
-    columns = [sql.as_(name) for name, sql in exported.items()] or [_ONE]
-    rows.attach(inner.select(columns).subquery(alias), conditions, step.wanted)
+    columns = [sql.as_(name) for name, sql in exported.items()] or [_ONE.copy()]
+    rows.attach(inner.select(columns).subquery(alias, copy=False), conditions, step.wanted)
 
 
 def _exists_among_all(rows: Rows, step: Exists) -> None:
     """A test within the test speaks of our rows: so it is made of the values that they have."""
     used = [n for n in dict.fromkeys(v.name for v in reads(step)) if n in rows.env]
     columns = {rows.scope.column(n): rows.env[n] for n in used}
-    asked = rows.select([v.sql.as_(n) for n, v in columns.items()]).distinct()
+    asked = rows.select([v.sql.as_(n) for n, v in columns.items()], goes_on=True)
+    asked.distinct(copy=False)
     among = Rows(rows.scope)
     among.read(asked, {n: rows.env[n] for n in used})
     run(among, step.steps, used)
-    found = among.select([among.env[n].sql.as_(rows.scope.column(n)) for n in used]).distinct()
+    found = among.select([among.env[n].sql.as_(rows.scope.column(n)) for n in used])
+    found.distinct(copy=False)
     alias = rows.scope.alias("s")
     on: list[exp.Expr] = [
         exp.EQ(this=exp.column(name, alias), expression=known.sql.copy())
         for name, known in columns.items()
     ]
-    rows.attach(found.subquery(alias), on, step.wanted)
+    rows.attach(found.subquery(alias, copy=False), on, step.wanted)
 
 
 _ONE = exp.Literal.number(1).as_("one")

@@ -1,8 +1,8 @@
 """Terms and tests as SQL expressions that mean what `kernel.terms` and `runtime.functions` mean.
 
 The kernel computes with Python's values. Whole numbers are BIGINT here: what leaves 64 bits on the
-way to a result that fits is an error, not the result. Floats are DOUBLE; dividing whole numbers
-beyond 2^53 may round twice, and a zero has no sign.
+way to a result that fits is an error, not the result (so is -2^63 % -1). Floats are DOUBLE;
+dividing whole numbers beyond 2^53 may round twice, and a zero has no sign.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 from sqlglot import exp
 
 from streamlog.analysis.builtins import OPERATORS, WHOLE
-from streamlog.plan.sql.context import Unsupported
+from streamlog.plan.sql.context import Unsupported, Untyped
 from streamlog.syntax.ast import (
     INT64_MAX,
     INT64_MIN,
@@ -104,7 +104,7 @@ def compare(op: str, left: Value, right: Value, where: Term | Comparison | Atom)
     """As Python compares: a whole number and a float by their exact values."""
     fails = left.fails + right.fails
     if left.type is None or right.type is None:
-        raise Unsupported(f"`{pretty(where)}` compares values of unknown type")
+        raise Untyped(f"`{pretty(where)}` compares values of unknown type")
     if left.is_whole and right.type is Type.FLOAT:
         return Value(_mixed(op, left, right), Type.BOOL, fails)
     if left.type is Type.FLOAT and right.is_whole:
@@ -152,7 +152,7 @@ def _mixed(op: str, whole: Value, decimal: Value) -> exp.Expr:
 def _with_float(op: str, whole: Value, number: float) -> exp.Expr:
     """`N > 2.5` is `N >= 3`."""
     if op in ("=", "!="):
-        if not number.is_integer():
+        if not (number.is_integer() and INT64_MIN <= number <= INT64_MAX):
             return exp.convert(op == "!=")
         limit = int(number)
     elif op in ("<", ">="):
@@ -160,7 +160,7 @@ def _with_float(op: str, whole: Value, number: float) -> exp.Expr:
     else:
         limit = math.floor(number)
     if not INT64_MIN <= limit <= INT64_MAX:
-        return exp.convert(op == "!=" or (op in ("<", "<=")) == (limit > 0))
+        return exp.convert((op in ("<", "<=")) == (limit > 0))
     return _COMPARISONS[op](this=whole.sql.copy(), expression=_literal(limit))
 
 
@@ -264,7 +264,7 @@ def _call(name: str, args: tuple[Value, ...], term: Term) -> Value:
 
 def _largest(name: str, args: tuple[Value, ...], term: Term) -> Value:
     if any(a.type is None for a in args):
-        raise Unsupported(f"`{pretty(term)}` compares values of unknown type")
+        raise Untyped(f"`{pretty(term)}` compares values of unknown type")
     if any(a.type is Type.FLOAT for a in args):
         args = tuple(map(as_double, args))
     first, *others = args
@@ -389,7 +389,7 @@ def _has_columns(sql: exp.Expr) -> bool:
 def _number(operand: Value, term: Term) -> Value:
     if operand.is_whole or operand.type is Type.FLOAT:
         return operand
-    raise Unsupported(f"`{pretty(term)}` computes with values of unknown type")
+    raise Untyped(f"`{pretty(term)}` computes with values of unknown type")
 
 
 def _case(condition: exp.Expr, then: exp.Expr, other: exp.Expr) -> exp.Case:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from sqlglot import exp
 
 from streamlog.plan.sql.aggregates import mean
-from streamlog.plan.sql.context import Unsupported
+from streamlog.plan.sql.context import Unsupported, Untyped
 from streamlog.plan.sql.lookups import Line, in_line
 from streamlog.plan.sql.rows import Rows
 from streamlog.plan.sql.terms import Value, value
@@ -46,7 +46,7 @@ def _type(rows: Rows, step: Fold) -> Type | None:
         return None
     type_ = rows.scope.context.column(step.join.atom, step.column)
     if type_ is None:
-        raise Unsupported(f"`{pretty(step.join.atom)}`: a window over values of unknown type")
+        raise Untyped(f"`{pretty(step.join.atom)}`: a window over values of unknown type")
     return type_
 
 
