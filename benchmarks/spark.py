@@ -16,10 +16,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F
+from pyspark.sql import functions as F  # noqa: N812
 
 import streamlog
 from streamlog.spark import session
@@ -110,6 +111,28 @@ def measured(spark: SparkSession, make: Callable[[], DataFrame], path: Path) -> 
     return time.perf_counter() - began, jobs.count
 
 
+def compared(
+    spark: SparkSession,
+    ours: Callable[[], DataFrame],
+    hand: Callable[[], DataFrame],
+    folder: Path,
+) -> str:
+    seconds: dict[str, list[float]] = {"ours": [], "hand": []}
+    jobs = {"ours": 0, "hand": 0}
+    for number in range(ROUNDS + 1):  # the first is the warm-up
+        for who, make in (("ours", ours), ("hand", hand)):
+            took, jobs[who] = measured(spark, make, folder / who)
+            if number:
+                seconds[who].append(took)
+    answers = {who: spark.read.parquet(str(folder / who)).count() for who in seconds}
+    assert answers["ours"] == answers["hand"], answers
+    a, b = (statistics.median(took) for took in seconds.values())
+    return (
+        f"ours {a:6.2f} s ({jobs['ours']} jobs)  by hand {b:6.2f} s ({jobs['hand']} jobs)  "
+        f"ratio {a / b:4.2f}  {answers['ours']:,} answers"
+    )
+
+
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     spark = session("local[2]")
@@ -122,24 +145,13 @@ def main() -> None:
         for task, (text, output, generate, by_hand) in tasks.items():
             for hot in (False, True):
                 files = generate(folder, count, hot)
-                ours, hand, jobs = [], [], 0
-                for number in range(ROUNDS + 1):  # the first is the warm-up
-                    a, jobs = measured(
-                        spark, lambda: by_rules(text, spark, files, output), folder / "ours"
-                    )
-                    b, _ = measured(spark, lambda: by_hand(spark, files), folder / "hand")
-                    if number:
-                        ours.append(a)
-                        hand.append(b)
-                same = spark.read.parquet(str(folder / "ours")).count()
-                other = spark.read.parquet(str(folder / "hand")).count()
-                assert same == other, (same, other)
-                a, b = statistics.median(ours), statistics.median(hand)
-                label = f"{task}{' hot' if hot else ''}"
-                print(
-                    f"{label:14} {count:>9,} events  ours {a:6.2f} s ({jobs} jobs)  "
-                    f"by hand {b:6.2f} s  ratio {a / b:4.2f}  {same:,} answers"
+                told = compared(
+                    spark,
+                    partial(by_rules, text, spark, files, output),
+                    partial(by_hand, spark, files),
+                    folder,
                 )
+                print(f"{task}{' hot' * hot:5} {count:,} events  {told}", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ from sqlglot import exp
 from streamlog.compiler import Mode, compile_source, the
 from streamlog.diagnostics import Source
 from streamlog.plan.explain_sql import statements
-from streamlog.plan.lower import joins
 from streamlog.plan.sql import Context, Unsupported, rule_query
 from streamlog.plan.steps import Extend, RulePlan
+from streamlog.plan.walk import joins
 from streamlog.syntax.walk import variables
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
