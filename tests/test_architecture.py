@@ -38,6 +38,7 @@ ONLY_IN = {
     "rich": "app",
     "pyparsing": "syntax",
     "duckdb": "duck",
+    "graphframes": "spark",
     "pyspark": "spark",
 }
 MOST_LINES = 450

@@ -334,8 +334,9 @@ GIGABYTE = 2**30
 @pytest.mark.parametrize(
     ("program", "labels", "nodes", "arcs", "expected"),
     [
-        pytest.param(CLOSURE, 1_000, 1_000, 1_000, False, id="few arcs"),
-        pytest.param(CLOSURE, 2_000, 2_000, 40_000, True, id="some arcs"),
+        pytest.param(CLOSURE, 500, 500, 700, False, id="few arcs"),
+        pytest.param(CLOSURE, 1_500, 1_500, 2_200, True, id="many pairs"),
+        pytest.param(REACH, 1, 20_000, 40_000, False, id="few arcs for one value a node"),
         pytest.param(CLOSURE, 100_000, 100_000, 400_000, False, id="too many pairs"),
         pytest.param(SHORTEST, 100_000, 100_000, 400_000, False, id="too many costs"),
         pytest.param(SYMMETRIC, 100_000, 100_000, 400_000, True, id="components need no sets"),
