@@ -41,8 +41,8 @@ ONLY_IN = {
     "rich": "app",
     "pyparsing": "syntax",
     "duckdb": "duck",
-    "pyspark": "spark",
     "graphframes": "spark",
+    "pyspark": "spark",
     "sqlglot": "plan",
 }
 MOST_LINES = 450

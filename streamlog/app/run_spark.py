@@ -142,6 +142,7 @@ class _SparkRun:
     # ------------------------------------------------------------------------ complete data
 
     def all_at_once(self) -> None:
+        from streamlog.plan.parts import Strategy
         from streamlog.spark.batch import evaluate
         from streamlog.spark.failures import explained
         from streamlog.spark.inputs import Inputs, counted
@@ -175,6 +176,8 @@ class _SparkRun:
         printing.finish()
         self._report(given)
         rounds = found.metrics.rounds
+        if self.strategy is Strategy.GRAPH and found.metrics.no_graphs:
+            click.echo(f"without GraphFrames: {found.metrics.no_graphs}", err=True)
         self._closing(given.counts(), counts, jobs.count, rounds)
 
     def _report(self, given: Inputs) -> None:

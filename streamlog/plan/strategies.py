@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from attrs import frozen
 
 from streamlog.plan.parts import Strategy, rules_of
+from streamlog.plan.paths import Paths
+from streamlog.plan.paths import in_words as in_words_of
 from streamlog.plan.sql import Context, Unsupported, Untyped, group_query, rule_query
 from streamlog.plan.steps import Component, Plan
 
@@ -25,16 +28,22 @@ FEW = Choice(Strategy.KERNEL, f"recursive, over no more than {SMALL:,} rows a ba
 MANY = Choice(Strategy.FIXPOINT, f"recursive, over more than {SMALL:,} rows")
 
 
+NO_PATHS: Mapping[str, Paths] = MappingProxyType({})
+
+
 def choose(
-    context: Context, wanted: Strategy | None = None, rows: int | None = None
+    context: Context,
+    wanted: Strategy | None = None,
+    rows: int | None = None,
+    paths: Mapping[str, Paths] = NO_PATHS,
 ) -> Mapping[str, Choice]:
     """By predicate with rules. `wanted` overrides the cost rule where it can be obeyed; `rows` is
-    how many the batch has, if that is known."""
+    how many the batch has, if that is known; `paths` are those that GraphFrames can do."""
     plan = context.plan
     result: dict[str, Choice] = {}
     for component in plan.components:
         if rules_of(plan, component.preds):
-            choice = _choice(component, context, wanted, rows)
+            choice = _choice(component, context, wanted, rows, paths)
             result |= dict.fromkeys(component.preds, choice)
     return result
 
@@ -52,10 +61,18 @@ def _words(choice: Choice) -> str:
 
 
 def _choice(
-    component: Component, context: Context, wanted: Strategy | None, rows: int | None
+    component: Component,
+    context: Context,
+    wanted: Strategy | None,
+    rows: int | None,
+    paths: Mapping[str, Paths],
 ) -> Choice:
     if wanted is Strategy.KERNEL:
         return Choice(Strategy.KERNEL, "asked for")
+    if (found := paths.get(component.preds[0])) is not None:
+        is_large = rows is not None and rows > SMALL
+        if wanted is Strategy.GRAPH or (wanted is None and is_large):
+            return Choice(Strategy.GRAPH, in_words_of(found))
     if (reason := in_order_of_time(component)) is not None:
         return Choice(Strategy.KERNEL, reason)
     if (unsupported := _unsupported(component.preds, context)) is not None:

@@ -15,11 +15,14 @@ from streamlog.analysis.builtins import TICK
 from streamlog.compiler import Compilation, the
 from streamlog.kernel.frontier import Frontiers
 from streamlog.plan.parts import Strategy, stages
-from streamlog.plan.strategies import Choice, choose
+from streamlog.plan.paths import Paths
+from streamlog.plan.recognise import recognise
+from streamlog.plan.strategies import NO_PATHS, Choice, choose
 from streamlog.runtime.executor import BEGIN, END, Limits
 from streamlog.spark.columns import ColumnTypes, column_types
 from streamlog.spark.evaluation import Batch, Evaluation, Moment, context
 from streamlog.spark.failures import explained
+from streamlog.spark.graph import available
 from streamlog.spark.inputs import Inputs
 from streamlog.spark.session import Jobs, session, usable
 from streamlog.spark.sinks import shown
@@ -30,6 +33,7 @@ class Metrics:
     """What a run has cost so far, besides the jobs of those who use its answers."""
 
     strategies: Mapping[str, Choice]  # by predicate
+    no_graphs: str | None  # why GraphFrames cannot be used
     jobs: int  # that `run` itself has needed
     rounds: int  # of recursion over DataFrames
 
@@ -93,9 +97,11 @@ def evaluate(
     spark = given.spark
     types = column_types(program, given.types)
     rows = given.checked(types)
-    chosen = choose(context(program, types), strategy, given.estimate())
+    missing = available(spark)
+    paths = NO_PATHS if missing else path_shaped(program)
+    chosen = choose(context(program, types), strategy, given.estimate(), paths)
     order = stages(the(program.plan), {p: c.strategy for p, c in chosen.items()})
-    evaluation = Evaluation(spark, program, types, order, limits=limits, sliced=False)
+    evaluation = Evaluation(spark, program, types, order, limits=limits, sliced=False, paths=paths)
     with explained(), Jobs(spark, "streamlog: evaluate") as jobs:
         batch = evaluation.run(rows, {}, {}, _at_the_end(program, evaluation, rows))
     relations = {
@@ -104,9 +110,19 @@ def evaluate(
     }
     names = the(program.schema).column_names
     outputs = {p: shown(relations[p], names[p], types[p]) for p in the(program.contract).outputs}
-    metrics = Metrics(chosen, jobs.count, batch.rounds)
+    metrics = Metrics(chosen, missing, jobs.count, batch.rounds)
     rejects = given.rejects()
     return Answers(outputs, relations, types, rejects, rejects.limit(0), metrics, given, batch)
+
+
+def path_shaped(program: Compilation) -> Mapping[str, Paths]:
+    """The recursive predicates that are paths in a graph; here the graph is always complete."""
+    closed = the(program.closed)
+    found = {
+        c.preds[0]: recognise(c, the(closed.schema), the(closed.types))
+        for c in the(program.plan).components
+    }
+    return {pred: paths for pred, paths in found.items() if isinstance(paths, Paths)}
 
 
 def _at_the_end(

@@ -22,6 +22,7 @@ from streamlog.compiler import Compilation, the
 from streamlog.kernel.frontier import Frontiers
 from streamlog.kernel.step import known_facts
 from streamlog.plan.parts import Stage, Strategy, part, reads, rules_of
+from streamlog.plan.paths import Paths, base_rules
 from streamlog.plan.sql import (
     Context,
     Version,
@@ -32,8 +33,9 @@ from streamlog.plan.sql import (
     rule_query,
 )
 from streamlog.plan.steps import Fold, Index, RulePlan
+from streamlog.plan.strategies import NO_PATHS
 from streamlog.runtime.executor import BEGIN, Limits, Row
-from streamlog.spark import tasks, wire
+from streamlog.spark import graph, tasks, wire
 from streamlog.spark.columns import ColumnTypes
 from streamlog.spark.fixpoint import Versions, fixpoint
 from streamlog.syntax.ast import Type
@@ -109,6 +111,7 @@ class Evaluation:
         limits: Limits | None = None,
         kernels: int = 1,
         sliced: bool = True,
+        paths: Mapping[str, Paths] = NO_PATHS,
     ) -> None:
         """`types` has every predicate. Unless `sliced`, there is one batch, with everything, and
         rows of inputs may come several times."""
@@ -118,6 +121,7 @@ class Evaluation:
         self.stages = tuple(stages)
         self.limits = limits or Limits()
         self.kernels = kernels
+        self.paths = paths
         self.sliced = sliced
         self.width = max([tasks.width(self.plan), *map(len, types.values())])
         self.known = known_facts(self.plan, closed)
@@ -162,7 +166,9 @@ class Evaluation:
                 continue
             if moment.before is not None and not self._is_temporal(stage):
                 continue  # tables do not change
-            if stage.strategy is Strategy.FIXPOINT:
+            if stage.strategy is Strategy.GRAPH:
+                self._by_graph(self.paths[stage.preds[0]], batch, moment)
+            elif stage.strategy is Strategy.FIXPOINT:
                 self._by_fixpoint(stage.preds, batch, moment)
             else:
                 self._by_queries(stage.preds[0], batch, moment)
@@ -211,6 +217,16 @@ class Evaluation:
         for pred, total in totals.items():
             batch.relations[pred].new = total.added
             batch.cached += (piece.rows for piece in total.pieces)
+
+    def _by_graph(self, paths: Paths, batch: Batch, moment: Moment) -> None:
+        rules = base_rules(paths, self.plan)
+        self._register_all(rules, batch)
+        found = [self._rows(rule, None, moment) for rule in rules]
+        base = reduce(DataFrame.unionAll, found + self._facts(paths.pred, moment))
+        totals = {arc.pred: batch.relations[arc.pred].total for arc in paths.arcs}
+        known = {p: self.frame(p, []) if rows is None else rows for p, rows in totals.items()}
+        batch.relations[paths.pred].new = graph.relation(paths, base.persist(), known)
+        batch.cached.append(base)
 
     def _rows(self, rule: RulePlan, delta: int | None, moment: Moment) -> DataFrame:
         """What a conjunction gives in its slice."""

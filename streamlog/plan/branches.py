@@ -1,0 +1,170 @@
+"""The conjunctions of a recursive predicate with their equations used up.
+
+cost(X, Z, min<C>) <- cost(X, Y, A), road(Y, Z, B, K), C = A + B, K = open.
+    cost(X, Z, min<A + B>) <- cost(X, Y, A), road(Y, Z, B, open).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import evolve, frozen
+
+from streamlog.analysis.builtins import FILTERS
+from streamlog.analysis.schema import Kind, Schema
+from streamlog.rewrite.desugar import printable
+from streamlog.syntax.ast import (
+    Agg,
+    Atom,
+    Body,
+    Comparison,
+    Const,
+    Literal,
+    Not,
+    Query,
+    Rule,
+    Term,
+    Var,
+    branches,
+)
+from streamlog.syntax.pretty import pretty
+from streamlog.syntax.walk import atoms, map_body_terms, map_terms, variables
+
+
+class UnlikeError(Exception):
+    """The recursion is not path-shaped; `rule` is the one that says so, if one does."""
+
+    def __init__(self, reason: str, rule: Rule | None) -> None:
+        super().__init__(reason)
+        self.reason, self.rule = reason, rule
+
+
+@frozen
+class Branch:
+    rule: Rule
+    head: tuple[Term, ...]  # the term itself for an aggregate of it
+    aggregates: tuple[tuple[int, str], ...]
+    calls: tuple[Atom, ...]  # goals of the head's own predicate
+    goals: tuple[Atom, ...]  # the other positive goals with rows
+    rest: tuple[Literal, ...]  # conditions that no equation took away
+
+    def variables_of(self, call: Atom) -> tuple[Var, ...]:
+        """The arguments of a call that any row of the predicate fits."""
+        args = tuple(a for a in call.args if isinstance(a, Var))
+        if len(args) < call.arity:
+            raise UnlikeError("only rows with a certain constant go on", self.rule)
+        if len(set(args)) < len(args):
+            raise UnlikeError("only rows with two equal columns go on", self.rule)
+        return args
+
+
+def branches_of(pred: str, schema: Schema) -> tuple[Branch, ...]:
+    """In the order of the rules."""
+    return tuple(
+        _branch(rule, body) for rule in schema.rules_of[pred] for body in branches(rule.body)
+    )
+
+
+def _branch(rule: Rule, body: Body) -> Branch:
+    head = tuple(a.arg if isinstance(a, Agg) and a.arg else a for a in rule.head.args)
+    head, body = _solved(head, body)
+    positive = [a for a in body if isinstance(a, Atom) and a.pred not in FILTERS]
+    return Branch(
+        rule,
+        head,
+        tuple((i, a.func) for i, a in enumerate(rule.head.args) if isinstance(a, Agg)),
+        tuple(a for a in positive if a.pred == rule.head.pred),
+        tuple(a for a in positive if a.pred != rule.head.pred),
+        tuple(x for x in body if x not in positive),
+    )
+
+
+def _solved(head: tuple[Term, ...], body: Body) -> tuple[tuple[Term, ...], Body]:
+    """Equations that give a variable its value, put in wherever the variable stands."""
+    for equation in body:
+        found = _definition(equation, body)
+        if found is None:
+            continue
+        var, value = found
+
+        def put(term: Term, var: Var = var, value: Term = value) -> Term:
+            return value if term == var else term
+
+        others = tuple(x for x in body if x is not equation)
+        return _solved(tuple(map_terms(t, put) for t in head), map_body_terms(others, put))
+    return head, body
+
+
+def _definition(equation: Literal, body: Body) -> tuple[Var, Term] | None:
+    if not isinstance(equation, Comparison) or equation.op != "=":
+        return None
+    sides = (equation.left, equation.right)
+    for var, value in (sides, sides[::-1]):
+        if not isinstance(var, Var):
+            continue
+        # A goal can have another variable or a constant in its place, but no expression.
+        bound = any(var in a.args for a in atoms(body)) or var in set(variables(value))
+        if isinstance(value, Var | Const) or not bound:
+            return var, value
+    return None
+
+
+def cost_of(pred: str, made: Iterable[Branch]) -> tuple[int, str] | None:
+    """The column and function of the one aggregate, if there is one."""
+    found = {b.aggregates for b in made}
+    match list(found):
+        case [()]:
+            return None
+        case [((position, "min" | "max" as function),)]:
+            return position, function
+        case _:
+            wrong = next(b.rule for b in made if b.aggregates)
+            raise UnlikeError(f"`{pred}` has other aggregates than one `min` or `max`", wrong)
+
+
+def only_the_earliest(
+    pred: str, schema: Schema, made: tuple[Branch, ...]
+) -> tuple[Branch, ...] | None:
+    """Without `not` an earlier row of the same values, when each conjunction says it."""
+    if not schema.is_temporal(pred) or pred in schema.facts_of:
+        return None
+    if schema[pred].kind is not Kind.DERIVED or any(b.aggregates for b in made):
+        return None
+    result = []
+    for branch in made:
+        rest = tuple(x for x in branch.rest if not _none_earlier(x, branch))
+        if len(rest) == len(branch.rest):
+            return None
+        result.append(evolve(branch, rest=rest))
+    return tuple(result)
+
+
+def _none_earlier(literal: Literal, branch: Branch) -> bool:
+    """`not (p(T0, X, Y), T0 < T)` in a rule for `p(T, X, Y)`."""
+    match literal:
+        case Not((Atom(pred, args), Comparison(op, left, right))) if (
+            pred == branch.rule.head.pred and args[1:] == branch.head[1:]
+        ):
+            earlier, later = (left, right) if op == "<" else (right, left)
+            is_local = args[0] not in set(variables((*branch.calls, *branch.goals)))
+            stamp, now = args[0], branch.head[0]
+            return op in ("<", ">") and is_local and (earlier, later) == (stamp, now)
+        case _:
+            return False
+
+
+def check(pred: str, made: Iterable[Branch]) -> None:
+    """Whether all recursion is through positive goals, and nothing else is tested there."""
+    for branch in made:
+        if branch.calls and len(branch.goals) > 1:
+            names = " and ".join(f"`{a.pred}`" for a in branch.goals)
+            raise UnlikeError(f"its step joins {names}", branch.rule)
+        for literal in branch.rest:
+            if any(a.pred == pred for a in atoms(literal)):
+                raise UnlikeError(f"it asks for `{pred}` under `not`", branch.rule)
+            if branch.calls:
+                shown = printable(Query((literal,), span=literal.span))
+                text = pretty(shown).removeprefix("?").removesuffix(".")
+                raise UnlikeError(f"it also tests `{text}`", branch.rule)
+        if len(branch.calls) > 2:
+            raise UnlikeError(f"it calls `{pred}` {len(branch.calls)} times", branch.rule)

@@ -1,0 +1,403 @@
+"""Path-shaped recursion by GraphFrames gives the rows that the rules mean.
+
+GraphFrames needs its JVM part: STREAMLOG_GRAPHFRAMES names a jar or Maven coordinates. Without it
+these tests are skipped, and the reason is what `available` says.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import random
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql import DataFrame, SparkSession
+
+from streamlog.analysis.types import TypeTable
+from streamlog.compiler import Compilation, Mode
+from streamlog.plan.paths import Paths
+from streamlog.spark import graph
+from streamlog.syntax.ast import Type
+from tests.plan.test_recognise import (
+    RECOGNISED,
+    random_rows,
+    run,
+    the_recursion,
+    without_recursion,
+)
+from tests.streaming import compiled
+
+GRAPHFRAMES = os.environ.get("STREAMLOG_GRAPHFRAMES", "")
+SQL_TYPES = {Type.STRING: "string", Type.FLOAT: "double", Type.BOOL: "boolean"}
+Row = tuple[Any, ...]
+
+CLOSURE = """
+table link(a: int, b: int).
+reach(X, Y) <- link(X, Y).
+reach(X, Z) <- reach(X, Y), link(Y, Z).
+"""
+REACH = """
+table start(a: int).
+table link(a: int, b: int).
+reach(Y) <- start(Y).
+reach(Z) <- reach(Y), link(Y, Z).
+"""
+SHORTEST = """
+table road(a: int, b: int, cost: int 0..9).
+cost(X, Y, min<C>) <- road(X, Y, C).
+cost(X, Z, min<C>) <- cost(X, Y, A), road(Y, Z, B), C = A + B.
+"""
+FROM_ONE = """
+table start(a: int).
+table road(a: int, b: int, cost: int).
+cost(X, min<C>) <- start(X), C = 0.
+cost(Z, min<C>) <- cost(Y, A), road(Y, Z, B), C = A + B.
+"""
+SYMMETRIC = """
+table link(a: int, b: int).
+joined(X, Y) <- link(X, Y) ; link(Y, X).
+reach(X, Y) <- joined(X, Y).
+reach(X, Z) <- reach(X, Y), joined(Y, Z).
+"""
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    active = SparkSession.getActiveSession()
+    builder = SparkSession.builder.master("local[2]").appName("graph")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.log.level": "ERROR",
+    }
+    if GRAPHFRAMES:
+        settings["spark.jars" + ".packages" * (not GRAPHFRAMES.endswith(".jar"))] = GRAPHFRAMES
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = active or builder.getOrCreate()
+    try:
+        missing = graph.available(session)
+        if missing is not None:
+            pytest.skip(missing)
+        yield session
+    finally:
+        if active is None:
+            session.stop()
+
+
+def paths_of(program: str) -> Paths:
+    found = the_recursion(compiled(program, Mode.BATCH))
+    assert isinstance(found, Paths)
+    return found
+
+
+def frame(spark: SparkSession, rows: Iterable[Row], types: Iterable[str]) -> DataFrame:
+    schema = ", ".join(f"c{i} {type_}" for i, type_ in enumerate(types))
+    return spark.createDataFrame(sorted(rows), schema)
+
+
+def integers(spark: SparkSession, rows: Iterable[Row], arity: int) -> DataFrame:
+    return frame(spark, rows, ["bigint"] * arity)
+
+
+def rows_of(found: DataFrame) -> set[Row]:
+    rows = [tuple(row) for row in found.collect()]
+    assert len(set(rows)) == len(rows)
+    return set(rows)
+
+
+# -------------------------------------------------------------- every form that is recognised
+
+
+@pytest.mark.parametrize(("program", "expected"), RECOGNISED)
+def test_the_rows_are_those_of_the_rules(spark: SparkSession, program: str, expected: str) -> None:
+    whole = compiled(program, Mode.BATCH)
+    found = the_recursion(whole)
+    assert isinstance(found, Paths)
+    rng = random.Random(program)
+    only_base = without_recursion(whole, found.pred)
+    while not (base := run(only_base, rows := random_rows(whole, found, rng)))[found.pred]:
+        pass
+    kernel = run(whole, rows)
+    relations = {a.pred: frame(spark, kernel[a.pred], types_of(whole, a.pred)) for a in found.arcs}
+    given = frame(spark, base[found.pred], types_of(whole, found.pred))
+    assert rows_of(graph.relation(found, given, relations)) == set(kernel[found.pred])
+
+
+def types_of(program: Compilation, pred: str) -> list[str]:
+    closed = program.closed
+    assert closed and closed.schema and isinstance(closed.types, TypeTable)
+    types = [closed.types.column(pred, i) for i in range(closed.schema[pred].arity)]
+    return [SQL_TYPES.get(t, "bigint") if t else "bigint" for t in types]
+
+
+# ------------------------------------------------------------------------------ random graphs
+
+
+def some_arcs(rng: random.Random, nodes: int, arcs: int) -> set[tuple[int, int]]:
+    """With cycles, loops and places that nothing leads to."""
+    found = {(rng.randrange(nodes), rng.randrange(nodes)) for _ in range(arcs)}
+    return found | {(0, 0), (nodes, nodes + 1)}
+
+
+def reached(arcs: set[tuple[int, int]], start: int) -> set[int]:
+    """By one or more arcs."""
+    found: set[int] = set()
+    queue = [start]
+    for node in queue:
+        fresh = {b for a, b in arcs if a == node} - found
+        found |= fresh
+        queue += fresh
+    return found
+
+
+def dijkstra(arcs: Iterable[tuple[int, int, int]], starts: dict[int, int]) -> dict[int, int]:
+    out: dict[int, list[tuple[int, int]]] = {}
+    for a, b, weight in arcs:
+        out.setdefault(a, []).append((b, weight))
+    best: dict[int, int] = {}
+    queue = [(cost, node) for node, cost in starts.items()]
+    heapq.heapify(queue)
+    while queue:
+        cost, node = heapq.heappop(queue)
+        if node not in best:
+            best[node] = cost
+            for other, weight in out.get(node, ()):
+                heapq.heappush(queue, (cost + weight, other))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_closure(spark: SparkSession, seed: int) -> None:
+    arcs = some_arcs(random.Random(seed), 30, 45)
+    found = graph.relation(paths_of(CLOSURE), integers(spark, arcs, 2), {})
+    assert rows_of(found) == {(a, b) for a in range(32) for b in reached(arcs, a)}
+
+
+def test_reach_from_some_places(spark: SparkSession) -> None:
+    arcs = some_arcs(random.Random(3), 60, 70)
+    starts = [(7,), (20,), (99,)]
+    given = {"link": integers(spark, arcs, 2)}
+    found = graph.relation(paths_of(REACH), integers(spark, starts, 1), given)
+    expected = {s for (s,) in starts}.union(*(reached(arcs, s) for (s,) in starts))
+    assert rows_of(found) == {(node,) for node in expected}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_shortest_paths(spark: SparkSession, seed: int) -> None:
+    rng = random.Random(seed)
+    roads = {(a, b, rng.randrange(10)) for a, b in some_arcs(rng, 25, 50) for _ in range(2)}
+    found = graph.relation(paths_of(SHORTEST), integers(spark, roads, 3), {})
+    expected = set()
+    for source in {a for a, _, _ in roads}:
+        starts: dict[int, int] = {}
+        for a, b, weight in sorted(roads, reverse=True):
+            if a == source:
+                starts[b] = weight  # the cheapest comes last
+        expected |= {(source, b, cost) for b, cost in dijkstra(roads, starts).items()}
+    assert rows_of(found) == expected
+
+
+def test_shortest_paths_from_one_place(spark: SparkSession) -> None:
+    rng = random.Random(5)
+    roads = {(a, b, rng.randrange(10)) for a, b in some_arcs(rng, 40, 80) for _ in range(2)}
+    given = {"road": integers(spark, roads, 3)}
+    found = graph.relation(paths_of(FROM_ONE), integers(spark, [(0, 0)], 2), given)
+    assert rows_of(found) == set(dijkstra(roads, {0: 0}).items())
+
+
+def test_symmetric_closure(spark: SparkSession) -> None:
+    arcs = some_arcs(random.Random(4), 40, 30)
+    both = arcs | {(b, a) for a, b in arcs}
+    found = paths_of(SYMMETRIC)
+    assert found.symmetric
+    rows = rows_of(graph.relation(found, integers(spark, both, 2), {}))
+    assert rows == {(a, b) for a in range(42) for b in reached(both, a)}
+
+
+def test_long_paths(spark: SparkSession) -> None:
+    """More rounds than Pregel makes unless it is told otherwise."""
+    arcs = {(i, i + 1) for i in range(14)}
+    given = {"link": integers(spark, arcs, 2)}
+    found = graph.relation(paths_of(REACH), integers(spark, [(0,)], 1), given)
+    assert rows_of(found) == {(i,) for i in range(15)}
+
+
+# ------------------------------------------------------------------------------------ limits
+
+
+def test_negative_weights_without_a_cycle(spark: SparkSession) -> None:
+    roads = {(0, 1, 5), (0, 2, 1), (1, 3, -4), (2, 3, 2)}
+    given = {"road": integers(spark, roads, 3)}
+    found = graph.relation(paths_of(FROM_ONE), integers(spark, [(0, 0)], 2), given)
+    assert rows_of(found) == {(0, 0), (1, 5), (2, 1), (3, 1)}
+
+
+def test_a_cycle_that_makes_the_cost_better_is_an_error(spark: SparkSession) -> None:
+    given = {"road": integers(spark, {(0, 1, 1), (1, 0, -2)}, 3)}
+    with pytest.raises(graph.EndlessError, match="no cycle may have a negative weight"):
+        graph.relation(paths_of(FROM_ONE), integers(spark, [(0, 0)], 2), given)
+
+
+def test_no_more_rounds_than_asked_for(spark: SparkSession) -> None:
+    given = {"link": integers(spark, {(i, i + 1) for i in range(5)}, 2)}
+    with pytest.raises(graph.EndlessError, match=r"not done after 2 rounds$"):
+        graph.relation(paths_of(REACH), integers(spark, [(0,)], 1), given, rounds=2)
+
+
+def test_nothing_to_begin_with(spark: SparkSession) -> None:
+    given = {"link": integers(spark, {(0, 1)}, 2)}
+    empty = integers(spark, [], 1)
+    assert rows_of(graph.relation(paths_of(REACH), empty, given)) == set()
+    assert rows_of(graph.relation(paths_of(CLOSURE), integers(spark, [], 2), {})) == set()
+
+
+def test_no_arcs(spark: SparkSession) -> None:
+    given = {"link": integers(spark, [], 2)}
+    found = graph.relation(paths_of(REACH), integers(spark, [(3,)], 1), given)
+    assert rows_of(found) == {(3,)}
+
+
+# ---------------------------------------------------------------------------- how it was done
+
+
+def call_sites(spark: SparkSession, group: str, description: str) -> str:
+    """Where the jobs of a group came from; all have this description."""
+    store: Any = spark.sparkContext._jsc.sc().statusStore()  # type: ignore[union-attr]
+    jobs = store.jobsList(None)
+    stages: set[int] = set()
+    for job in (jobs.apply(number) for number in range(jobs.size())):
+        if job.jobGroup().isDefined() and job.jobGroup().get() == group:
+            assert job.description().get() == description
+            stages |= {job.stageIds().apply(i) for i in range(job.stageIds().size())}
+    return "\n".join(store.lastStageAttempt(stage).details() for stage in stages)
+
+
+@pytest.mark.parametrize(
+    ("program", "description", "expected"),
+    [
+        pytest.param(CLOSURE, "closure of link", "org.graphframes.lib.Pregel.run", id="Pregel"),
+        pytest.param(
+            SYMMETRIC,
+            "closure of joined",
+            "org.graphframes.lib.ConnectedComponents.run",
+            id="components",
+        ),
+    ],
+)
+def test_graphframes_did_it(
+    spark: SparkSession, program: str, description: str, expected: str
+) -> None:
+    context = spark.sparkContext
+    context.setJobGroup(description, "before")
+    graph.relation(paths_of(program), integers(spark, {(0, 1), (1, 0)}, 2), {})
+    assert context.getLocalProperty("spark.job.description") == "before"
+    assert expected in call_sites(spark, description, f"GraphFrames: {description}")
+
+
+def test_nothing_stays_cached(spark: SparkSession) -> None:
+    cached: Any = spark._jsparkSession.sharedState().cacheManager()  # type: ignore[attr-defined]
+    cached.clearCache()
+    for program, types in (
+        (CLOSURE, ["bigint"] * 2),
+        (SHORTEST, ["bigint"] * 3),
+        (SYMMETRIC, ["bigint"] * 2),
+        (SYMMETRIC.replace("int", "string"), ["string"] * 2),
+    ):
+        as_type = str if "string" in types else int
+        rows = [tuple(as_type(n) for n in (i, i + 1, 1)[: len(types)]) for i in range(3)]
+        graph.relation(paths_of(program), frame(spark, rows, types), {})
+    assert cached.isEmpty()
+
+
+def test_size(spark: SparkSession) -> None:
+    arcs = integers(spark, {(0, 1), (1, 2), (2, 2), (7, 1)}, 2)
+    assert graph.size(paths_of(CLOSURE), arcs, {}) == graph.Size(labels=4, nodes=4, arcs=4)
+    starts = integers(spark, [(0,), (9,)], 1)
+    found = graph.size(paths_of(REACH), starts, {"link": arcs})
+    assert found == graph.Size(labels=1, nodes=5, arcs=4)
+
+
+# --------------------------------------------------------------------------- without GraphFrames
+
+
+GIGABYTE = 2**30
+
+
+@pytest.mark.parametrize(
+    ("program", "labels", "nodes", "arcs", "expected"),
+    [
+        pytest.param(CLOSURE, 500, 500, 700, False, id="few arcs"),
+        pytest.param(CLOSURE, 1_500, 1_500, 2_200, True, id="many pairs"),
+        pytest.param(REACH, 1, 20_000, 40_000, False, id="few arcs for one value a node"),
+        pytest.param(CLOSURE, 100_000, 100_000, 400_000, False, id="too many pairs"),
+        pytest.param(SHORTEST, 100_000, 100_000, 400_000, False, id="too many costs"),
+        pytest.param(SYMMETRIC, 100_000, 100_000, 400_000, True, id="components need no sets"),
+        pytest.param(REACH, 1, 10_000_000, 40_000_000, True, id="one value a node"),
+    ],
+)
+def test_worthwhile(program: str, labels: int, nodes: int, arcs: int, expected: bool) -> None:
+    counted = graph.Size(labels, nodes, arcs)
+    assert graph.worthwhile(paths_of(program), counted, GIGABYTE) is expected
+
+
+class Jvm:
+    """A class loader that knows what it is told."""
+
+    def __init__(self, *methods: str) -> None:
+        self.methods = methods
+        self.java = self.lang = self.Thread = self
+
+    def currentThread(self) -> Jvm:  # noqa: N802 - Java's name
+        return self
+
+    def getContextClassLoader(self) -> Jvm:  # noqa: N802
+        return self
+
+    def getResource(self, name: str) -> object:  # noqa: N802
+        return name if self.methods else None
+
+    def loadClass(self, name: str) -> Jvm:  # noqa: N802
+        return self
+
+    def getMethods(self) -> list[Any]:  # noqa: N802
+        return [type("Method", (), {"getName": lambda _, m=m: m})() for m in self.methods]
+
+
+class Session:
+    version = "4.3.0"
+
+    def __init__(self, jvm: Jvm, packages: str = "") -> None:
+        self._jvm, self.conf = jvm, {"spark.jars.packages": packages}
+
+
+@pytest.mark.parametrize(
+    ("session", "expected"),
+    [
+        pytest.param(Session(Jvm()), "start Spark with --packages io.graphframes:", id="missing"),
+        pytest.param(
+            Session(Jvm(), "io.graphframes:graphframes-spark4_2.13:0.12.3"),
+            "was not resolved, or Spark was running before",
+            id="asked for in vain",
+        ),
+        pytest.param(Session(Jvm("run")), "does not fit graphframes-py", id="too old"),
+        pytest.param(Session(Jvm("run", "requiredEdgeColumns")), None, id="there"),
+    ],
+)
+def test_available(session: Any, expected: str | None) -> None:
+    pytest.importorskip("graphframes")
+    said = graph.available(session)
+    assert said == expected if expected is None else expected in (said or "")
+
+
+def test_available_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "PACKAGE", "no-such-package")
+    said = graph.available(Session(Jvm("run")))  # type: ignore[arg-type]
+    assert said and "cannot be imported" in said
