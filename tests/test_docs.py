@@ -59,7 +59,15 @@ PAGES = [
 LANGUAGE = ROOT / "docs" / "language.md"
 DIAGNOSTICS = ROOT / "docs" / "diagnostics.md"
 UPDATE = bool(os.environ.get("UPDATE_GOLDENS"))
-KNOWN = {"slog", "console", "mermaid", "ebnf", "bash", "text"}
+KNOWN = {
+    "slog",
+    "console",
+    "mermaid",
+    "ebnf",
+    "bash",
+    "text",
+    "python",
+}  # tests/spark runs the last
 DIAGRAMS = ("flowchart", "graph", "sequenceDiagram", "stateDiagram-v2", "gantt", "timeline")
 
 

@@ -105,8 +105,8 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
     \b
     streamlog run airport.slog
     streamlog run airport.slog --input report=today.jsonl --format csv
-    streamlog run airport.slog --engine local --output pc_alarm=out.parquet --checkpoint state
-    streamlog run airport.slog --follow --input report=in/ --output pc_alarm=out/ --checkpoint s
+    streamlog run airport.slog --engine local --output pc_alarm=out.parquet
+    streamlog run airport.slog --follow --input report=in --output pc_alarm=out
     streamlog run --batch history.slog --format csv > answers.csv
     """
     from streamlog.compiler import Mode

@@ -13,6 +13,8 @@ from streamlog.spark.session import session
 TINY = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "1",
     "spark.driver.memory": "2g",
 }
 

@@ -1,0 +1,128 @@
+"""Complete data: DataFrames in, DataFrames out, with few jobs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import streamlog
+from streamlog.kernel import Kernel
+from streamlog.plan.parts import Strategy
+from streamlog.runtime.executor import END
+from streamlog.runtime.functions import EvaluationError
+from streamlog.spark import run
+from streamlog.spark.inputs import InputError
+from streamlog.spark.session import Jobs
+
+ALARM = """
+stream pre_alarm(T: time, area: string).
+stream report(T: time, area: string).
+output pc_alarm.
+pc_alarm(T, A) <- pre_alarm(T, A), not (report(T1, A), T <= T1, T1 <= T + 5min).
+"""
+MINUTE = 60_000_000
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def rows(spark: SparkSession, values: list[tuple], schema: str = "T long, area string"):
+    return spark.createDataFrame(values, schema)
+
+
+def test_answers_have_the_programs_columns(spark: SparkSession) -> None:
+    answers = run(
+        streamlog.compile(ALARM),
+        {
+            "pre_alarm": rows(spark, [(0, "a"), (MINUTE, "b"), (MINUTE, "b"), (2, None)]),
+            "report": rows(spark, [(3 * MINUTE, "a")]),
+        },
+    )
+    found = answers["pc_alarm"]
+    assert found.dtypes == [("T", "timestamp"), ("A", "string")]
+    assert [(str(t), a) for t, a in found.collect()] == [("1970-01-01 00:01:00", "b")]
+    (bad,) = answers.rejects.collect()
+    assert (bad["stream"], bad["reason"]) == ("pre_alarm", "column `area`: a value is missing")
+    assert answers.late.count() == 0
+
+
+def test_an_unknown_input_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(InputError, match="did you mean `report`"):
+        run(streamlog.compile(ALARM), {"reports": rows(spark, [])})
+
+
+def test_an_error_in_a_rule_is_told_in_the_rules_words(spark: SparkSession) -> None:
+    program = streamlog.compile("stream s(T: int, n: int). output p. p(T, 1 // N) <- s(T, N).")
+    answers = run(program, {"s": rows(spark, [(1, 0)], "T long, n long")}, strategy=Strategy.KERNEL)
+    from streamlog.spark.failures import explained
+
+    with pytest.raises(EvaluationError, match="division by zero in the rule at"), explained():
+        answers["p"].collect()
+
+
+@pytest.mark.parametrize("instants", [10, 100_000])
+def test_jobs_do_not_depend_on_the_number_of_timestamps(spark: SparkSession, instants: int) -> None:
+    program = streamlog.compile(
+        "stream s(T: int, x: string). output n. output first.\n"
+        "n(T, X, count(Y)) <- s(T, X), s(T1, Y), T1 <= T, T1 > T - 3.\n"
+        "first(T, X) <- s(T, X), not earlier(T, X).\n"
+        "earlier(T, X) <- s(T0, X), T0 < T."
+    )
+    s = spark.range(instants).selectExpr("id AS T", "CAST(id % 7 AS STRING) AS x")
+    with Jobs(spark, "test") as jobs:
+        answers = run(program, {"s": s})
+        assert answers["n"].toArrow().num_rows == instants
+        assert answers["first"].toArrow().num_rows == 7
+    assert jobs.count == 2  # one for each answer
+
+
+MINPATH = """
+stream arc(T: int, a: string, b: string, d: int).
+output path.
+path(T, X, Y, min(D)) <- arc(T, X, Y, D).
+path(T, X, Z, min(D)) <- path(T1, X, Y, D1), arc(T2, Y, Z, D2), lgr(T1, T2, T), D = D1 + D2.
+"""
+
+
+def test_a_stepwise_component_is_one_job(spark: SparkSession) -> None:
+    program = streamlog.compile(MINPATH)
+    arcs = [
+        (1, "a", "b", 2),
+        (2, "b", "c", 2),
+        (3, "a", "c", 9),
+        (4, "c", "a", 1),
+        (5, "a", "c", 3),
+    ]
+    with Jobs(spark, "test") as jobs:
+        answers = run(program, {"arc": rows(spark, arcs, "T long, a string, b string, d long")})
+        found = {tuple(row) for row in answers["path"].collect()}
+    assert found == set(Kernel(program, {}).step({"arc": arcs}, {"arc": END})["path"])
+    assert jobs.count == 1
+
+
+def test_a_fixpoint_that_does_not_end_is_stopped(spark: SparkSession) -> None:
+    from streamlog.runtime.executor import LimitError, Limits
+
+    program = streamlog.compile(
+        "stream s(T: int, n: int). output p. p(T, N) <- s(T, N). p(T, N + 1) <- p(T, N).",
+        batch=True,
+    )
+    data = {"s": rows(spark, [(1, 0)], "T long, n long")}
+    with pytest.raises(LimitError, match="look at the rule at"):
+        run(program, data, strategy=Strategy.FIXPOINT, limits=Limits(rounds=5))
+
+
+def test_the_example_of_the_operations_page(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "operations.md").read_text(), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    Path("alarm.slog").write_text(ALARM)
+    rows(spark, [(0, "gate 1")]).write.parquet(str(tmp_path / "pre"))
+    rows(spark, [(9 * MINUTE, "gate 1")]).write.parquet(str(tmp_path / "report"))
+    for block in blocks:
+        block = re.sub(r'"(pre|report)"\)', lambda m: f'"{tmp_path}/{m[1]}")', block)
+        space: dict = {}
+        exec(compile(block, "operations.md", "exec"), space)
+        assert space["answers"]["pc_alarm"].count() == 1
