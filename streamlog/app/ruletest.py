@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from streamlog.analysis.refusals import STREAM_ONLY
 from streamlog.app.inputs import compile_target
@@ -25,8 +25,9 @@ from streamlog.app.playing import (
 from streamlog.app.shuffle import Disorder, shuffled
 from streamlog.compiler import Compilation, Mode
 from streamlog.diagnostics import Diagnostic, Span
+from streamlog.kernel import Kernel
 from streamlog.runtime.engine import Engine
-from streamlog.runtime.executor import Row
+from streamlog.runtime.executor import ExecutorFactory, Row
 from streamlog.runtime.ingest import Reject
 from streamlog.runtime.query import in_order
 from streamlog.syntax.ast import (
@@ -49,6 +50,7 @@ class Options:
 
     shuffle: bool = True
     seed: int = 0
+    executor: ExecutorFactory = Kernel
 
 
 @frozen
@@ -173,7 +175,7 @@ def _refused(program: Compilation, steps: Sequence[Rejected]) -> list[Problem]:
 
 def _played(program: Compilation, test: Test, options: Options) -> tuple[list[Problem], int]:
     try:
-        ready = script(program, test)
+        ready = evolve(script(program, test), executor=options.executor)
     except StepError as error:
         return [_failed(test, error)], 0
     run = _Run(ready, test)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from attrs import evolve
 
 from streamlog.app.formats import count
 from streamlog.app.inputs import STDIN, TARGET, files_of
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from streamlog.app.ruletest import Results
+    from streamlog.runtime.executor import ExecutorFactory
 
 __test__ = False  # not one of pytest's
 
@@ -45,10 +47,10 @@ def _matcher(ctx: click.Context, param: click.Parameter, value: str | None) -> M
 )
 @click.option(
     "--engine",
-    type=click.Choice(["local"]),
+    type=click.Choice(["local", "spark"]),
     default="local",
     show_default=True,
-    help="What evaluates the rules.",
+    help="What evaluates the rules. Spark takes about a second for every step of a test.",
 )
 @click.option("--no-shuffle", is_flag=True, help="Run tests only in the order as written.")
 @click.option(
@@ -88,6 +90,8 @@ def command(
     if updating and STDIN in files:
         raise click.UsageError("--update cannot rewrite standard input")
     options = Options(shuffle=not no_shuffle, seed=seed)
+    if engine == "spark":
+        options = evolve(options, executor=_spark())
     out = console()
     results: list[Results] = []
     for file in files:
@@ -107,6 +111,19 @@ def command(
 
     out.print(render_counts(results))
     ctx.exit(not all(r.passed for r in results))
+
+
+def _spark() -> ExecutorFactory:
+    from streamlog.app.java import java_problem
+
+    problem = java_problem()
+    if problem is not None:
+        raise click.UsageError(problem)
+    from streamlog.spark.executor import SparkExecutor
+    from streamlog.spark.session import TINY, session
+
+    session("local[2]", TINY)
+    return SparkExecutor
 
 
 def _print(out: Console, found: Results) -> None:

@@ -8,6 +8,7 @@ from streamlog.analysis.builtins import TICK, WHOLE
 from streamlog.analysis.types import Given, TypeTable, infer, settled
 from streamlog.compiler import Compilation, the
 from streamlog.runtime.executor import Row
+from streamlog.runtime.functions import EvaluationError
 from streamlog.syntax.ast import Type
 
 ColumnTypes = Mapping[str, tuple[Type, ...]]
@@ -15,7 +16,7 @@ ColumnTypes = Mapping[str, tuple[Type, ...]]
 _OF_PYTHON = {bool: Type.BOOL, int: Type.INT, float: Type.FLOAT, str: Type.STRING}
 
 
-class ColumnTypeError(Exception):
+class ColumnTypeError(EvaluationError):
     """The values of a column are of several types, or not of the type that the rules need."""
 
 

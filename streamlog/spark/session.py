@@ -30,6 +30,15 @@ LOCAL: Mapping[str, str] = {
 }
 
 
+# For a few rows: compiling queries to Java would take longer than running them.
+TINY: Mapping[str, str] = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "1",
+}
+
+
 class SessionError(Exception):
     """The session cannot give right answers as it is set."""
 

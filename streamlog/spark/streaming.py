@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import reduce
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from attrs import frozen
@@ -25,6 +26,7 @@ from streamlog.plan.parts import Strategy, stages
 from streamlog.plan.strategies import choose
 from streamlog.runtime.executor import BEGIN, END, Limits
 from streamlog.runtime.progress import Progress
+from streamlog.runtime.sources import PARQUET
 from streamlog.spark import arrival, wire
 from streamlog.spark.arrival import Seen
 from streamlog.spark.columns import ColumnTypes
@@ -363,7 +365,8 @@ class Run:
             elif callable(sink):
                 sink(shown(relation, columns, types), batch)
             else:
-                write(relation, columns, types, sink, batch_id=batch)
+                kind = None if Path(sink).suffix else PARQUET
+                write(relation, columns, types, sink, kind, batch)
 
     def _counted(self, seen: Mapping[str, Seen], answers: Mapping[str, int]) -> dict[str, Any]:
         """The figures of the run so far."""

@@ -7,20 +7,11 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from streamlog.spark.session import session
-
-# The data are tiny: compiling queries to Java would take longer than running them.
-TINY = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.default.parallelism": "1",
-    "spark.driver.memory": "2g",
-}
+from streamlog.spark.session import TINY, session
 
 
 @pytest.fixture(scope="session", autouse=True)
 def spark() -> Iterator[SparkSession]:
-    made = session("local[2]", TINY)
+    made = session("local[2]", {**TINY, "spark.driver.memory": "2g"})
     yield made
     made.stop()
