@@ -7,8 +7,12 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from streamlog.app.snippet import visible
+
+if TYPE_CHECKING:
+    from streamlog.runtime.executor import ExecutorFactory
 
 # Spark 4 runs on the first two, and from 4.2 on the third as well.
 VERSIONS = (17, 21, 25)
@@ -58,3 +62,12 @@ def _wrong_with(java: str) -> str | None:
         said = next((line for line in done.stdout.splitlines() if line.strip()), "nothing")
         return f"'{java} -version' does not name a version; it says: {said.strip().rstrip('.')}"
     return None if int(version[1]) in VERSIONS else f"'{java}' is Java {version[1]}"
+
+
+def on_spark() -> ExecutorFactory:
+    """An executor for a few rows at a time, in a session with settings for that."""
+    from streamlog.spark.executor import SparkExecutor
+    from streamlog.spark.session import TINY, session
+
+    session("local[2]", TINY)
+    return SparkExecutor

@@ -14,6 +14,7 @@ from rich.text import Text
 from streamlog.analysis.schema import Kind
 from streamlog.app import show
 from streamlog.app.answers import asked, columns_of
+from streamlog.app.java import java_problem, on_spark
 from streamlog.app.render import render_page
 from streamlog.app.repl_session import Said, Session
 from streamlog.app.repl_show import note, table
@@ -21,6 +22,7 @@ from streamlog.app.repl_why import why_tree
 from streamlog.codes import CODES
 from streamlog.compiler import Mode, the
 from streamlog.diagnostics import did_you_mean
+from streamlog.kernel import Kernel
 from streamlog.runtime.executor import BEGIN
 from streamlog.runtime.query import prepared
 from streamlog.runtime.values import Unfit, moment, time_of
@@ -224,13 +226,17 @@ class Commands:
 
     def engine(self, rest: str) -> Iterator[Printed]:
         match rest:
-            case "" | "local":
+            case "":
+                name = "local" if self.session.executor is Kernel else "spark"
+                yield f"this session runs on the engine `{name}`"
+            case "local":
+                self.session.set_executor(Kernel)
                 yield "this session runs in one process (`local`)"
             case "spark":
-                yield (
-                    "Spark is not there yet: sessions run in one process (`local`), "
-                    "with the same answers"
-                )
+                if problem := java_problem():
+                    raise CommandError(problem)
+                yield "Spark starts; each step takes about a second from now on"
+                self.session.set_executor(on_spark())
             case _:
                 raise CommandError(f"there is no engine `{rest}`; they are `local` and `spark`")
 

@@ -20,7 +20,7 @@ from streamlog.compiler import Compilation, Mode, compile_module, the
 from streamlog.diagnostics import Diagnostic, Source, Span
 from streamlog.kernel import Kernel
 from streamlog.runtime.engine import Engine, EngineError, Late
-from streamlog.runtime.executor import Limits, Row
+from streamlog.runtime.executor import ExecutorFactory, Limits, Row
 from streamlog.runtime.ingest import Checker, Reject
 from streamlog.runtime.query import Binding, in_order, prepared
 from streamlog.runtime.sources import Input, SourceError, declared_inputs, read
@@ -87,6 +87,7 @@ class Session:
 
     def __init__(self, limits: Limits = INTERACTIVE) -> None:
         self.limits = limits
+        self.executor: ExecutorFactory = Kernel
         self.saved: set[Path] = set()  # files that this session may write again
         self.clear()
 
@@ -101,6 +102,10 @@ class Session:
 
     def set_limits(self, limits: Limits) -> None:
         self.limits, self._engine = limits, None
+
+    def set_executor(self, executor: ExecutorFactory) -> None:
+        """What evaluates from now on; all that has come is evaluated anew."""
+        self.executor, self._engine = executor, None
 
     @property
     def engine(self) -> Engine:
@@ -316,7 +321,7 @@ class Session:
         for event in events:
             if isinstance(event, Arrive) and schema[event.pred].kind is Kind.TABLE:
                 tables.setdefault(event.pred, []).append(event.row)
-        return Engine(_without_arrivals(program), Kernel, tables, self.limits)
+        return Engine(_without_arrivals(program), self.executor, tables, self.limits)
 
 
 def _let(events: Sequence[Event], engine: Engine) -> None:

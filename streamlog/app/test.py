@@ -11,13 +11,13 @@ from attrs import evolve
 
 from streamlog.app.formats import count
 from streamlog.app.inputs import STDIN, TARGET, files_of
+from streamlog.app.java import java_problem, on_spark
 from streamlog.app.matching import ExpressionError, Matches, matcher
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from streamlog.app.ruletest import Results
-    from streamlog.runtime.executor import ExecutorFactory
 
 __test__ = False  # not one of pytest's
 
@@ -91,7 +91,9 @@ def command(
         raise click.UsageError("--update cannot rewrite standard input")
     options = Options(shuffle=not no_shuffle, seed=seed)
     if engine == "spark":
-        options = evolve(options, executor=_spark())
+        if problem := java_problem():
+            raise click.UsageError(problem)
+        options = evolve(options, executor=on_spark())
     out = console()
     results: list[Results] = []
     for file in files:
@@ -111,19 +113,6 @@ def command(
 
     out.print(render_counts(results))
     ctx.exit(not all(r.passed for r in results))
-
-
-def _spark() -> ExecutorFactory:
-    from streamlog.app.java import java_problem
-
-    problem = java_problem()
-    if problem is not None:
-        raise click.UsageError(problem)
-    from streamlog.spark.executor import SparkExecutor
-    from streamlog.spark.session import TINY, session
-
-    session("local[2]", TINY)
-    return SparkExecutor
 
 
 def _print(out: Console, found: Results) -> None:

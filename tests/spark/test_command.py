@@ -57,3 +57,23 @@ def test_options_of_spark_are_refused_elsewhere() -> None:
     result = CliRunner().invoke(main, ["run", str(DEMO), "--engine", "local", "--master", "x"])
     assert result.exit_code == 2
     assert "--master is for --engine spark" in result.stderr
+
+
+def test_a_session_on_spark() -> None:
+    script = """.engine spark
+first(T, X) <- msg(T, X), not earlier(T, X).
+earlier(T, X) <- msg(T0, X), T0 < T.
+msg(1, red). msg(2, red). msg(2, blue).
+?first(T, X).
+.engine
+"""
+    result = CliRunner().invoke(main, ["repl"], input=script)
+    assert result.exit_code == 0, result.output
+    assert "this session runs on the engine `spark`" in result.output
+    assert "red" in result.output and "blue" in result.output
+
+
+def test_rule_tests_on_spark() -> None:
+    suite = DEMO.parents[2] / "rules" / "airport"
+    result = CliRunner().invoke(main, ["test", str(suite), "--engine", "spark", "--no-shuffle"])
+    assert result.exit_code == 0, result.output

@@ -1,0 +1,96 @@
+"""`kill -9` of the driver at random moments of a file-to-file run: nothing is lost, nothing twice.
+
+STREAMLOG_KILLS=10 pytest tests/spark/test_kill.py
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import streamlog
+from streamlog.kernel import Kernel
+from streamlog.runtime.executor import END
+
+KILLS = int(os.environ.get("STREAMLOG_KILLS", "1"))
+PROGRAM = """
+stream ask(T: int, x: string).
+stream answer(T: int, x: string).
+output open, first.
+open(T, X) <- ask(T, X), not (answer(T1, X), T <= T1, T1 <= T + 5).
+first(T, X) <- ask(T, X), not earlier(T, X).
+earlier(T, X) <- ask(T0, X), T0 < T.
+"""
+DRIVER = """
+import sys
+from pathlib import Path
+import streamlog
+from streamlog.spark import session, start
+from streamlog.spark.session import TINY
+root = Path(sys.argv[1])
+spark = session("local[1]", TINY)
+reader = spark.readStream.schema("T long, x string").option("maxFilesPerTrigger", 1)
+program = streamlog.compile((root / "program.slog").read_text())
+running = start(
+    program,
+    {name: reader.parquet(str(root / name)) for name in ("ask", "answer")},
+    {name: str(root / "out" / name) for name in ("open", "first")},
+    str(root / "state"),
+    trigger={"availableNow": True},
+)
+print("started", flush=True)
+running.wait()
+running.end()
+print("ended", flush=True)
+"""
+
+
+def test_killed_and_started_again(tmp_path: Path) -> None:
+    rng = Random(7)
+    (tmp_path / "program.slog").write_text(PROGRAM)
+    facts: dict[str, list[tuple]] = {"ask": [], "answer": []}
+    for name in facts:
+        (tmp_path / name).mkdir()
+        for number in range(6):
+            rows = [(10 * number + rng.randrange(10), rng.choice("abcdefgh")) for _ in range(8)]
+            facts[name] += rows
+            table = pa.table({"T": [r[0] for r in rows], "x": [r[1] for r in rows]})
+            pq.write_table(table, tmp_path / name / f"{number}.parquet")
+            os.utime(tmp_path / name / f"{number}.parquet", (number, number))
+    for _ in range(KILLS):
+        driver = started(tmp_path)
+        assert driver.stdout is not None
+        line = driver.stdout.readline()
+        if line == "started\n":
+            time.sleep(rng.uniform(0, 12))
+            os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+    driver = started(tmp_path)
+    out, err = driver.communicate(timeout=300)
+    assert "ended" in out or "has ended" in err, err
+    program = streamlog.compile(PROGRAM)
+    given = {name: sorted(set(rows)) for name, rows in facts.items()}
+    wanted = Kernel(program, {}).step(given, dict.fromkeys(given, END))
+    for name in ("open", "first"):
+        files = sorted((tmp_path / "out" / name).rglob("part*.parquet"))
+        found = [tuple(r.values()) for f in files for r in pq.ParquetFile(f).read().to_pylist()]
+        assert sorted(found) == sorted(wanted[name]), name
+
+
+def started(root: Path) -> subprocess.Popen[str]:
+    """In a process group of its own, so that Java dies with it."""
+    return subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(root)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
