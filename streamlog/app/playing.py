@@ -96,14 +96,14 @@ class Script:
     events: tuple[Event, ...]
     tables: Mapping[str, Sequence[Row]]
     checkers: Mapping[str, Checker] = field(repr=False)
-    executor: ExecutorFactory = Kernel
+    executor: ExecutorFactory | None = None  # None: the kernel
 
     def play(self, events: Iterable[Event]) -> Iterator[tuple[Event, Engine]]:
         """Each event, when it has happened, and the engine to which it has; first the engine as
         it is before the first event."""
         step: Step | None = None
         try:
-            engine = Engine(self.program, self.executor, self.tables)
+            engine = Engine(self.program, self.executor or Kernel, self.tables)
             yield Cut(), engine
             for event in events:
                 if not isinstance(event, Cut):

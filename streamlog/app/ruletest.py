@@ -25,7 +25,6 @@ from streamlog.app.playing import (
 from streamlog.app.shuffle import Disorder, shuffled
 from streamlog.compiler import Compilation, Mode
 from streamlog.diagnostics import Diagnostic, Span
-from streamlog.kernel import Kernel
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import ExecutorFactory, Row
 from streamlog.runtime.ingest import Reject
@@ -50,7 +49,7 @@ class Options:
 
     shuffle: bool = True
     seed: int = 0
-    executor: ExecutorFactory = Kernel
+    executor: ExecutorFactory | None = None  # None: the kernel
 
 
 @frozen

@@ -56,7 +56,9 @@ def shipped(program: Compilation, plan: Plan) -> Compilation:
 def width(plan: Plan) -> int:
     """The most values that a row in or out of a kernel of the plan can have."""
     carried = (len(r.carries) for r in plan.rules)
-    return max([2, *plan.arity.values(), *carried])
+    # What an index stores: a key, a timestamp, and what is read of a row.
+    stored = (2 * arity + 1 for arity in plan.arity.values())
+    return max([2, *stored, *carried])
 
 
 def run(rows: DataFrame, job: Job) -> DataFrame:

@@ -131,6 +131,7 @@ def encode(tables: Mapping[str, Sequence[Row]], part: int, width: int) -> pa.Tab
 
 def _encoded(name: str, rows: Sequence[Row], part: int, width: int) -> pa.Table:
     arity = len(rows[0]) if rows else 0
+    assert arity <= width, f"{name} has {arity} values a row, where {width} fit"
     arrays: dict[str, pa.Array] = {}
     for position in range(arity):
         values = [row[position] for row in rows]
