@@ -72,7 +72,7 @@ def test_killed_and_started_again(tmp_path: Path) -> None:
         if line == "started\n":
             time.sleep(rng.uniform(0, 12))
             os.killpg(driver.pid, signal.SIGKILL)
-        driver.wait()
+        driver.communicate()
     driver = started(tmp_path)
     out, err = driver.communicate(timeout=300)
     assert "ended" in out or "has ended" in err, err
