@@ -100,11 +100,11 @@ def _divides(literal: Literal) -> bool:
 
 def _solve(equation: Comparison, name: str) -> Extend | None:
     """The equation as a value for its one unknown, by moving terms to the other side."""
+    if [v.name for v in variables(equation)].count(name) > 1:
+        return None
     left, right = equation.left, equation.right
     if name not in _names(left):
         left, right = right, left
-    if name in _names(right):
-        return None
     while True:
         match left:
             case Var(found) if found == name:
