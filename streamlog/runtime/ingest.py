@@ -61,14 +61,14 @@ class Checker:
     def __init__(self, program: Compilation, pred: str) -> None:
         schema, types = the(program.schema), the(program.types)
         predicate = schema[pred]
-        self.pred = pred
+        self.pred, self.temporal = pred, predicate.temporal
         self.names = schema.column_names[pred]
         self.types = tuple(types.column(pred, i) for i in range(predicate.arity))
         self.ranges = _ranges(predicate)
         self.saw_time = False  # an undeclared clock turned out to be the calendar's
         self._python = [FROM_PYTHON[t] for t in self.types]
         self._text = [FROM_TEXT[t] for t in self.types]
-        if predicate.temporal and self.types[0] is None:
+        if self.temporal and self.types[0] is None:
             self._python[0], self._text[0] = self._clock, self._clock
         self._folded = {name.casefold(): name for name in self.names}
         self.row: Check = self._compiled("row", self._by_python)

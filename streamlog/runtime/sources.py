@@ -118,6 +118,7 @@ def _read_csv(source: Input, checker: Checker) -> Rows:
         records = _records(file, "\t" if path.suffix.lower() == ".tsv" else ",")
         pick: list[int] | None = None
         width = len(checker.names)
+        header: list[str] | Unreadable | None = None
         if source.header:
             _, header = next(records, (0, None))
             if header is None:
@@ -137,7 +138,10 @@ def _read_csv(source: Input, checker: Checker) -> Rows:
                 row = Reject(checker.pred, fields, f"{len(fields)} values where {width} are wanted")
             else:
                 row = check([fields[i] for i in pick])
-            yield row if row.__class__ is tuple else placed(row, path, line)
+            if row.__class__ is tuple:
+                yield row
+            elif not (checker.temporal and fields == header):  # of files that were put together
+                yield placed(row, path, line)
 
 
 def _records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str] | Unreadable]]:

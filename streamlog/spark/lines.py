@@ -19,7 +19,6 @@ from pyspark.sql import DataFrame
 from streamlog.spark.ingest import CORRUPT, WHY
 from streamlog.spark.values import SPACES, let, short, text
 
-# Bytes as characters: so bytes that are no UTF-8 are seen, and not replaced, by what reads CSV.
 BYTES = "ISO-8859-1"
 LINE = "line"
 _OPEN = "a quote is not closed, or not at the end of its field"
@@ -30,61 +29,65 @@ _HALF = (
 
 
 def fields(
-    split: DataFrame, names: Sequence[str], picked: Sequence[int], width: int, delimiter: str
+    lines: DataFrame, names: Sequence[str], picked: Sequence[int], width: int, delimiter: str
 ) -> DataFrame:
-    """The fields at the places picked, under these names, of rows with `width` fields.
+    """The fields at the places picked, under these names, of lines with `width` fields.
 
-    `split` are lines that were split at every delimiter, quoted or not, and `_corrupt` where that
-    made another number of columns. Most lines have no quotes, and are done.
+    `lines` has one column, `value`, with the bytes of the file. Most lines have no quotes, and
+    are cut at their delimiters byte by byte; only the others are looked at as texts.
     """
-    pieces = [f"t{i}" for i in range(len(split.columns) - 1)]
-    rows = split.toDF(*pieces, CORRUPT)
-    whole = [f"COALESCE({piece}, '')" for piece in pieces]
-    whole[-1] = f"IF(ENDSWITH({pieces[-1]}, '\\r'), {_chomped(pieces[-1])}, {whole[-1]})"
-    rows = rows.selectExpr(CORRUPT, *(f"{w} AS {p}" for w, p in zip(whole, pieces, strict=True)))
-    quoted = " OR ".join(f"CONTAINS({piece}, '\"')" for piece in pieces)
-    if len(pieces) != width:
-        quoted = "TRUE"  # the names have delimiters in quotes
-    rebuilt = f"CONCAT_WS({text(delimiter)}, {', '.join(pieces)})"
+    d = text(delimiter)
+    rows = lines.selectExpr("IF(ENDSWITH(value, '\\r'), RTRIM('\\r', value), value) AS value")
+    # What starts with a character beyond the blank is not blank.
+    rows = rows.where(r"value >= '!' OR NOT value RLIKE r'\A[\x00-\x20]*\z'")
+    plain = ["NOT CONTAINS(value, '\"')", f"SUBSTRING_INDEX(value, {d}, {width}) = value"]
+    if width > 1:
+        plain.append(f"SUBSTRING_INDEX(value, {d}, {width - 1}) <> value")
+    # Bytes as characters: so those that are no UTF-8 come through.
     line = (
-        f"CASE WHEN {CORRUPT} IS NOT NULL THEN {_chomped(CORRUPT)} WHEN {quoted} THEN {rebuilt} END"
+        f"CASE WHEN NOT ({' AND '.join(plain)}) THEN DECODE(CAST(value AS BINARY), '{BYTES}') END"
     )
     # A delimiter in front, so that each field has one.
-    d = "\\t" if delimiter == "\t" else delimiter
+    one = "\\t" if delimiter == "\t" else delimiter
     strict = r'"[^"]*+(?:""[^"]*+)*+"'
-    well = rf"\A(?:{d}(?:{strict}(?={d}|\z)|(?!\")[^{d}]*+))*+\z".replace(r"\"", '"')
-    each = rf"{d}({strict}|[^{d}]*+)"
-    marked = f"CONCAT({text(delimiter)}, {LINE})"
+    well = rf"\A(?:{one}(?:{strict}(?={one}|\z)|(?!\")[^{one}]*+))*+\z".replace(r"\"", '"')
+    each = rf"{one}({strict}|[^{one}]*+)"
+    marked = f"CONCAT({d}, {LINE})"
     found = f"REGEXP_EXTRACT_ALL({marked}, r'{each}', 1)"
     found = f"CASE WHEN {LINE} IS NOT NULL AND {marked} RLIKE r'{well}' THEN {found} END"
-    rows = rows.selectExpr(*pieces, f"{line} AS {LINE}")
-    rows = rows.selectExpr(*pieces, LINE, f"{found} AS found")
+    rows = rows.selectExpr("value", f"{line} AS {LINE}")
+    rows = rows.selectExpr("value", LINE, f"{found} AS found")
     values = []
     for name, place in zip(names, picked, strict=True):
-        plain = pieces[place] if len(pieces) == width else "''"
         part = f"found[{place}]"
         unquoted = f"REPLACE(SUBSTR({part}, 2, LENGTH({part}) - 2), '\"\"', '\"')"
         unquoted = f"IF(STARTSWITH({part}, '\"'), {unquoted}, {part})"
-        field = f"WHEN {LINE} IS NULL THEN {plain} WHEN SIZE(found) = {width} THEN {unquoted}"
-        values.append(f"CASE {field} END AS `{name}`")
+        field = (
+            f"CASE WHEN {LINE} IS NULL THEN {_piece(place, width, d)}"
+            f" WHEN SIZE(found) = {width} THEN {as_bytes(unquoted)} END"
+        )
+        values.append(f"{field} AS `{name}`")
     bad = f"{LINE} IS NOT NULL AND (found IS NULL OR SIZE(found) <> {width})"
     count = f"CONCAT(SIZE(found), {text(f' values where {width} are wanted')})"
-    rows = rows.selectExpr(
+    return rows.selectExpr(
         *values,
-        f"CASE WHEN {bad} THEN {_decoded(LINE)} END AS {CORRUPT}",
+        f"CASE WHEN {bad} THEN value END AS {CORRUPT}",
         f"CASE WHEN {bad} THEN IF(found IS NULL, {text(_OPEN)}, {count}) END AS {WHY}",
     )
-    return rows.selectExpr(*(f"{_decoded(f'`{n}`')} AS `{n}`" for n in names), CORRUPT, WHY)
 
 
-def _chomped(line: str) -> str:
-    return f"RTRIM('\\r', {line})"
+def _piece(place: int, width: int, delimiter: str) -> str:
+    """A field of a line without quotes."""
+    if place == width - 1:
+        return f"SUBSTRING_INDEX(value, {delimiter}, -1)" if place else "value"
+    upto = f"SUBSTRING_INDEX(value, {delimiter}, {place + 1})"
+    return f"SUBSTRING_INDEX({upto}, {delimiter}, -1)" if place else upto
 
 
-def _decoded(field: str) -> str:
+def as_bytes(characters: str) -> str:
     """Bytes that were read as characters, as the text that they are; most are ASCII."""
-    other = f"CAST(ENCODE({field}, '{BYTES}') AS STRING)"
-    return f"IF(OCTET_LENGTH({field}) = LENGTH({field}), {field}, {other})"
+    other = f"CAST(ENCODE({characters}, '{BYTES}') AS STRING)"
+    return f"IF(OCTET_LENGTH({characters}) = LENGTH({characters}), {characters}, {other})"
 
 
 def objects(lines: DataFrame, names: Sequence[str]) -> DataFrame:

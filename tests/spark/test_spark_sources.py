@@ -126,12 +126,24 @@ def test_the_names_decide(spark: SparkSession, tmp_path: Path) -> None:
         "T,Größe,area\n1,ä,ö\n",
         "",
         "T,area\n",
+        "T,area\n1,a\nT,area\n2,b\narea,T\n",  # two files put together
     ]:
         path.write_text(text, newline="")
         as_local(spark, path)
     path.write_text("T,name\n1,a\n")
     with pytest.raises(SourceError, match="has no column `area`; its columns are 'T', 'name'"):
         read(spark, path, "s", S)
+
+
+def test_a_table_may_have_a_row_that_repeats_its_names(spark: SparkSession, tmp_path: Path) -> None:
+    program = compiled(
+        "table s(a: string, b: string). stream t(T). output o. o(T, A) <- t(T), s(A, _)."
+    )
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\na,b\nb,c\n")
+    good, bad = on_spark(spark, path, program, (Type.STRING, Type.STRING))
+    assert (good, bad) == (Counter([("a", "b"), ("b", "c")]), [])
+    assert list(local.read(local.Input("s", path), Checker(program, "s"))) == sorted(good)
 
 
 def test_no_header(spark: SparkSession, tmp_path: Path) -> None:
