@@ -122,9 +122,12 @@ class Script:
             raise StepError(step, str(error)) from error
 
     def as_written(self, events: Iterable[Event] | None = None) -> list[Event]:
-        """In the order of the text, each statement evaluated before the next one."""
+        """In the order of the text, each statement evaluated before the next one; elsewhere than
+        in the kernel, where a step is dear, only before answers are looked at."""
         chosen = self.events if events is None else events
         ordered = sorted((e for e in chosen if not isinstance(e, Cut)), key=lambda e: e.place)
+        if self.executor is not None:
+            return [*ordered, Cut()]
         result: list[Event] = []
         for event in ordered:
             # The rows of a file come together.

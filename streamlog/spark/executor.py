@@ -52,6 +52,7 @@ class SparkExecutor:
         self._strategies: Mapping[str, Strategy] | None = None
         self._evaluated: Evaluation | None = None
         self._before: Frontiers | None = None
+        self._progress: Mapping[str, int] = {}
         self._last = BEGIN
 
     def step(
@@ -60,6 +61,9 @@ class SparkExecutor:
         inputs = {n: list(rows) for n, rows in arrived.items() if rows and n in self.plan.arity}
         if self._before is None:
             inputs |= self._tables
+        elif progress == self._progress and not any(arrived.values()):
+            return {}
+        self._progress = dict(progress)
         self._given |= types_of_rows(inputs)
         moment = self._moment(arrived, progress)
         evaluation = self._evaluation()
