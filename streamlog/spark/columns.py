@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from streamlog.analysis.builtins import TICK, WHOLE
+from streamlog.analysis.schema import Kind
 from streamlog.analysis.types import Given, TypeTable, infer, settled
 from streamlog.compiler import Compilation, the
 from streamlog.runtime.executor import Row
@@ -25,7 +26,7 @@ def column_types(program: Compilation, given: Given) -> ColumnTypes:
     from what the data tell. A column that neither tells of has no values yet."""
     closed = the(program.closed)
     schema = the(closed.schema)
-    types, mismatches = infer(schema, _open(the(closed.types), given))
+    types, mismatches = infer(schema, _open(the(closed.types), {**given, **_said(program)}))
     if mismatches:
         raise ColumnTypeError(
             f"{mismatches[0].message}: declare the types of the columns, or change the data"
@@ -36,6 +37,19 @@ def column_types(program: Compilation, given: Given) -> ColumnTypes:
             possible = [types.columns.get((name, i)) for i in range(schema[name].arity)]
             result[name] = tuple(map(_one, possible))
     return result
+
+
+def _said(program: Compilation) -> Given:
+    """What the text as it was written says of inputs: what executors run has no tests, whose
+    facts tell types too."""
+    types, run = the(program.types), the(the(program.closed).schema).predicates
+    said = {
+        (name, i): types.column(name, i)
+        for name, p in the(program.schema).predicates.items()
+        if p.kind is not Kind.DERIVED and name in run
+        for i in range(p.arity)
+    }
+    return {key: type_ for key, type_ in said.items() if type_ is not None}
 
 
 def _open(types: TypeTable, given: Given) -> Given:
