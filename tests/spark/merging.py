@@ -38,8 +38,9 @@ def suitable_cases(seeds: Iterable[int]) -> Iterator[tuple[int, Case, Compilatio
             yield seed, case, program
 
 
-def merged(seeds: Iterable[int]) -> Merged:
-    """The programs of the seeds together, with what the kernel answers to each alone."""
+def merged(seeds: Iterable[int], slack: int | None = None) -> Merged:
+    """The programs of the seeds together, with what the kernel answers to each alone. With a
+    slack, every stream is declared to have it."""
     texts: list[str] = []
     facts: dict[str, list[Row]] = {}
     given: dict[str, list[Row]] = {}
@@ -47,8 +48,14 @@ def merged(seeds: Iterable[int]) -> Merged:
     for seed, case, program in suitable_cases(seeds):
         assert program.schema
         start = f"x{seed}_"
+        own = case.text
+        if slack is not None:
+            streams = declared(program, slack)
+            if streams is None:
+                continue
+            own = streams + re.sub(r"^stream [^.]*\.$", "", own, flags=re.M)
         names = "|".join(sorted(program.schema.predicates, key=len, reverse=True))
-        text = re.sub(rf"\b({names})(?=\s*\()", rf"{start}\1", case.text)
+        text = re.sub(rf"\b({names})(?=\s*\()", rf"{start}\1", own)
         texts.append(re.sub(r"\boutput [^.]*\.", "", text))
         facts |= {start + n: rows for n, rows in arrivals(program, case).items()}
         given |= {start + n: rows for n, rows in tables(program, case).items()}
@@ -57,3 +64,16 @@ def merged(seeds: Iterable[int]) -> Merged:
     program = compile_source(Source("merged", text))
     assert program.ok, [d.message for d in program.diagnostics]
     return Merged(program, text, facts, given, answers)
+
+
+def declared(program: Compilation, slack: int) -> str | None:
+    """Its streams as declarations, if all their types are known."""
+    assert program.schema and program.types
+    result = ""
+    for name in program.schema.streams:
+        types = [program.types.column(name, i) for i in range(program.schema[name].arity)]
+        if None in types:
+            return None
+        columns = (f"k{i}: {t.value}" for i, t in enumerate(types) if t)
+        result += f"stream {name}({', '.join(columns)}) slack {slack}.\n"
+    return result
