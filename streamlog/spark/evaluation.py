@@ -32,12 +32,13 @@ from streamlog.plan.sql import (
     render,
     rule_query,
 )
-from streamlog.plan.steps import Fold, Index, RulePlan
+from streamlog.plan.steps import Fold, RulePlan
 from streamlog.plan.strategies import NO_PATHS
 from streamlog.runtime.executor import BEGIN, Limits, Row
 from streamlog.spark import graph, tasks, wire
 from streamlog.spark.columns import ColumnTypes
 from streamlog.spark.fixpoint import Versions, fixpoint
+from streamlog.spark.keeping import First
 from streamlog.syntax.ast import Type
 
 # Slices reach no further, so that offsets can be added to their ends.
@@ -317,12 +318,12 @@ class Evaluation:
 
     # ------------------------------------------------------------------------- frames
 
-    def earliest(self, pred: str, new: DataFrame, index: Index, old: DataFrame | None) -> DataFrame:
+    def first(self, pred: str, new: DataFrame, which: First, old: DataFrame | None) -> DataFrame:
         """The first row of each key that has none yet. Rows come in the order of time, so a key
         that has one keeps it."""
         columns = wire.columns(self.types[pred]).names
-        key = [columns[position] for position in index.key]
-        for position, const in index.where:
+        key = [columns[position] for position in which.key]
+        for position, const in which.where:
             new = new.where(F.col(columns[position]) == F.lit(const.value))
         if not key:
             found = new.orderBy("c0").limit(1)

@@ -147,11 +147,11 @@ class SparkExecutor:
 
 def _needed(kept: Kept, rows: Sequence[Row]) -> dict[Row, None]:
     result = dict.fromkeys(r for r in rows if kept.since <= BEGIN or r >= (kept.since,))
-    for index in kept.earliest:
+    for one in kept.firsts:
         first: dict[tuple[object, ...], Row] = {}
         for row in rows:
-            if all(row[p] == const.value for p, const in index.where):
-                key = tuple(row[p] for p in index.key)
+            if all(row[p] == const.value for p, const in one.where):
+                key = tuple(row[p] for p in one.key)
                 if key not in first or row < first[key]:
                     first[key] = row
         result |= dict.fromkeys(first.values())

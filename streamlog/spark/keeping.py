@@ -6,7 +6,7 @@ are still open is needed too: it must not be released again. A kernel keeps its 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from attrs import frozen
 
@@ -14,8 +14,18 @@ from streamlog.compiler import Compilation, the
 from streamlog.kernel.frontier import Frontiers
 from streamlog.plan.parts import Strategy
 from streamlog.plan.steps import Index, Plan, Reader, Store
-from streamlog.plan.walk import joins
+from streamlog.plan.walk import joins_of
 from streamlog.runtime.executor import BEGIN
+from streamlog.syntax.ast import Const
+
+
+@frozen
+class First:
+    """Of rows that agree in the key, the first is enough; only those `where` these values stand."""
+
+    name: str
+    key: tuple[int, ...]
+    where: tuple[tuple[int, Const], ...]
 
 
 @frozen
@@ -23,7 +33,7 @@ class Kept:
     """Rows from a time on, and of the earlier ones the first of each key."""
 
     since: int
-    earliest: tuple[Index, ...]
+    firsts: tuple[First, ...]
 
 
 class Keeping:
@@ -31,20 +41,22 @@ class Keeping:
         closed, plan = the(program.closed), the(program.plan)
         self._temporal = {p for p in plan.arity if the(closed.schema).is_temporal(p)}
         self._in_kernels = {p for p, s in strategies.items() if s is Strategy.KERNEL}
-        earliest = _earliest(plan)
-        self._earliest: dict[str, tuple[Index, ...]] = {}
+        self._firsts: dict[str, tuple[First, ...]] = {}
         self._readers: dict[str, list[Reader]] = {}
+        indexes = _indexes(plan)
         for time in closed.times:
             head = time.rule.head.pred
             if head in self._in_kernels or not time.can_fire:
                 continue
             for goal in time.goals:
-                pred, index = goal.atom.pred, earliest.get(id(goal.atom))
-                if index is not None:
-                    known = self._earliest.get(pred, ())
-                    self._earliest[pred] = tuple(dict.fromkeys((*known, index)))
-                else:
+                pred = goal.atom.pred
+                found = _first(plan, indexes.get(id(goal.atom), ())) if goal.back is None else None
+                if found is None:
                     self._readers.setdefault(pred, []).append(Reader(head, goal.back))
+                    continue
+                first, readers = found
+                self._firsts[pred] = tuple(dict.fromkeys((*self._firsts.get(pred, ()), first)))
+                self._readers.setdefault(pred, []).extend(readers)
 
     def kept(self, pred: str, frontiers: Frontiers) -> Kept:
         """What to keep of a predicate when a batch is over."""
@@ -53,14 +65,31 @@ class Keeping:
         since = frontiers.horizon(self._readers.get(pred, ()))
         if pred not in self._in_kernels:
             since = min(since, frontiers.complete(pred))
-        return Kept(since, self._earliest.get(pred, ()))
+        return Kept(since, self._firsts.get(pred, ()))
 
 
-def _earliest(plan: Plan) -> Mapping[int, Index]:
-    """By the id of its atom, the index of a goal for which the earliest row is enough."""
-    return {
-        id(join.atom): join.index
-        for rule in plan.rules
-        for join in joins(rule.checks)
-        if join.index.store is Store.EARLIEST
-    }
+def _indexes(plan: Plan) -> Mapping[int, set[Index]]:
+    """By the id of a goal's atom, the indexes that it is looked up in."""
+    result: dict[int, set[Index]] = {}
+    for rule in plan.rules:
+        for join in joins_of(rule):
+            result.setdefault(id(join.atom), set()).add(join.index)
+    return result
+
+
+def _first(plan: Plan, indexes: Collection[Index]) -> tuple[First, tuple[Reader, ...]] | None:
+    """Which first rows will do for a goal, and who may need more of those that are not old yet;
+    None if all rows are needed for ever."""
+    if any(i.store is not Store.EARLIEST and i not in plan.timeless for i in indexes):
+        return None
+    if not indexes or len({i.where for i in indexes}) > 1:
+        return None
+    key: set[int] = set()
+    readers: list[Reader] = []
+    for index in indexes:
+        key |= {*index.key}
+        if old := plan.timeless.get(index):
+            key |= {*old.columns}
+            readers += old.readers
+    name = min(i.name for i in indexes)
+    return First(name, tuple(sorted(key)), next(iter(indexes)).where), tuple(readers)

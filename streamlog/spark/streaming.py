@@ -259,8 +259,8 @@ class Run:
             rows = self._stored(ROWS + pred, pred)
             if rows is not None and need.since > BEGIN:
                 rows = rows.where(F.col("c0") >= clamped(need.since))
-            first = [self._stored(f"{FIRST}{pred} {i.name}", pred) for i in need.earliest]
-            found = [f for f in (rows, *first) if f is not None]
+            firsts = [self._stored(f"{FIRST}{pred} {f.name}", pred) for f in need.firsts]
+            found = [f for f in (rows, *firsts) if f is not None]
             if found:
                 kept[pred] = reduce(DataFrame.unionAll, found)
                 if len(found) > 1:
@@ -289,10 +289,10 @@ class Run:
             need = self.keeping.kept(pred, now)
             if pred in self.outputs or need.since < END:
                 shelves[ROWS + pred] = self._packed(relation.new, pred)
-            for index in need.earliest:
-                shelf = f"{FIRST}{pred} {index.name}"
+            for first in need.firsts:
+                shelf = f"{FIRST}{pred} {first.name}"
                 old = self._stored(shelf, pred)
-                found = self.evaluation.earliest(pred, relation.new, index, old)
+                found = self.evaluation.first(pred, relation.new, first, old)
                 shelves[shelf] = self._packed(found, pred)
         for number, state in result.states.items():
             shelves[f"{STATE}{number}"] = state
