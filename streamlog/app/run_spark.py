@@ -189,7 +189,7 @@ class _SparkRun:
         self.rejected = sum(count.rejected for count in given.counts().values())
         if not self.rejected and "rejects" not in self.paths:
             return
-        rejects = given.rejects()
+        rejects = given.rejects(self.types)
         for row in rejects.limit(TOLD).collect():
             click.echo(f"rejected {row['stream']}: {visible(row['reason'])}", err=True)
         if self.rejected > TOLD:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from attrs import field, frozen
 from pyspark.sql import DataFrame, SparkSession
 
-from streamlog.analysis.builtins import TICK
 from streamlog.compiler import Compilation, the
 from streamlog.kernel.frontier import Frontiers
 from streamlog.plan.parts import Strategy, stages
@@ -48,8 +47,6 @@ class Answers(Mapping[str, DataFrame]):
     outputs: Mapping[str, DataFrame]
     relations: Mapping[str, DataFrame]
     types: ColumnTypes
-    rejects: DataFrame  # stream, reason, raw
-    late: DataFrame  # none: the data are complete
     metrics: Metrics
     inputs: Inputs = field(repr=False)
     _batch: Batch = field(repr=False)
@@ -62,6 +59,16 @@ class Answers(Mapping[str, DataFrame]):
 
     def __len__(self) -> int:
         return len(self.outputs)
+
+    @property
+    def rejects(self) -> DataFrame:
+        """The bad rows: stream, reason, raw."""
+        return self.inputs.rejects(self.types)
+
+    @property
+    def late(self) -> DataFrame:
+        """None: the data are complete."""
+        return self.rejects.limit(0)
 
     def release(self) -> None:
         """Free what was kept for answers that are read several times."""
@@ -111,8 +118,7 @@ def evaluate(
     names = the(program.schema).column_names
     outputs = {p: shown(relations[p], names[p], types[p]) for p in the(program.contract).outputs}
     metrics = Metrics(chosen, missing, jobs.count, batch.rounds)
-    rejects = given.rejects()
-    return Answers(outputs, relations, types, rejects, rejects.limit(0), metrics, given, batch)
+    return Answers(outputs, relations, types, metrics, given, batch)
 
 
 def path_shaped(program: Compilation) -> Mapping[str, Paths]:
@@ -132,7 +138,7 @@ def _at_the_end(
     closed, plan = the(program.closed), the(program.plan)
     streams = the(closed.schema).streams
     progress = dict.fromkeys(streams, END)
-    now = Frontiers(the(closed.contract), streams, TICK in evaluation.types)
+    now = Frontiers(the(closed.contract), streams, evaluation.uses_tick)
     now.move(progress)
     last = BEGIN
     if any(c.is_timer for c in plan.components):

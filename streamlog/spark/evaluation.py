@@ -120,6 +120,7 @@ class Evaluation:
         self.spark, self.program, self.types = spark, program, types
         self.plan, self.schema = the(program.plan), the(closed.schema)
         self.stages = tuple(stages)
+        self.uses_tick = any(TICK in c.preds for c in self.plan.components)
         self.limits = limits or Limits()
         self.kernels = kernels
         self.paths = paths
@@ -159,7 +160,7 @@ class Evaluation:
             if new is not None and not self.sliced and self._counts_rows_of(pred):
                 new = new.distinct()
             batch.relations[pred] = Relation(kept.get(pred), new)
-        if TICK in self.types:
+        if self.uses_tick:
             batch.relations[TICK].new = self._ticks(arrived, kept.get(TICK))
         for number, stage in enumerate(self.stages):
             if stage.strategy is Strategy.KERNEL:

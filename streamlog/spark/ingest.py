@@ -8,8 +8,9 @@ ASCII is shown with question marks, and a time that does not exist without what 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from attrs import frozen
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     BinaryType,
@@ -36,7 +37,7 @@ from streamlog.syntax.ast import Type
 
 # What `sources` hands over beside the fields: a row that could not be read, and why.
 CORRUPT, WHY = "_corrupt", "_why"
-REASON, RAW = "reason", "raw"
+REASON, RAW, GOOD = "reason", "raw", "good"
 
 _SQL = {
     Type.INT: "BIGINT",
@@ -143,6 +144,23 @@ def matched(names: Sequence[str], found: Sequence[str], pred: str) -> list[int]:
     raise ColumnsError(f"the rows for `{pred}` lack {columns}; their columns are {have}")
 
 
+def values(
+    frame: DataFrame,
+    program: Compilation,
+    pred: str,
+    types: tuple[Type, ...],
+    text: bool = False,
+) -> DataFrame:
+    """The rows of a predicate: `c0`, `c1`, …, and whether they are `good`.
+
+    `types` are those of the columns on Spark. `text`: the fields are those of a text file, where
+    nothing is an empty text. A clock that the program does not declare may hold whole numbers
+    and times of the calendar, whichever of the two types it is said to have.
+    """
+    read = _Read.of(frame, program, pred, types, text)
+    return read.rows.selectExpr(*read.columns, f"{read.good} AS {GOOD}")
+
+
 def checked(
     frame: DataFrame,
     program: Compilation,
@@ -150,56 +168,78 @@ def checked(
     types: tuple[Type, ...],
     text: bool = False,
 ) -> DataFrame:
-    """The rows of a predicate: `c0`, `c1`, …, and where a row is bad its `reason`, and `raw`.
-
-    `types` are those of the columns on Spark. `text`: the fields are those of a text file, where
-    nothing is an empty text. A clock that the program does not declare may hold whole numbers
-    and times of the calendar, whichever of the two types it is said to have.
-    """
-    checker = Checker(program, pred)
-    found = _fields(frame)
-    order = matched(checker.names, [f.name for f in found], pred)
-    plain = _plain(frame)
-    readings: list[Reading] = []
-    for position, type_ in enumerate(types):
-        at = order[position]
-        held, field = found[at].dataType, f"x{at}"
-        if text and type_ is Type.STRING and isinstance(held, StringType):
-            field = f"COALESCE({field}, '')"
-        is_clock = position == 0 and the(program.schema).is_temporal(pred)
-        if is_clock and checker.types[0] is None and type_ in (Type.INT, Type.TIME):
-            reading = clock(field, held)
-        else:
-            reading = typed(field, held, type_)
-        limits = checker.ranges.get(position)
-        readings.append(reading if limits is None else _ranged(reading, type_, *limits))
-    casts = [f"CAST({{}} AS {_SQL[t]})" for t in types]
-    fast = [casts[i].format(r.fast) + f" AS f{i}" for i, r in enumerate(readings) if r.fast]
-    values: list[str] = []
-    bad: list[tuple[str, str]] = []  # when a row is, and the reason
-    has_corrupt = CORRUPT in frame.columns
-    if has_corrupt:
+    """`values` with a `reason` where a row is bad, and the row as it is, `raw`. There are so many
+    reasons that to plan for them takes Spark longer than a small file takes."""
+    read = _Read.of(frame, program, pred, types, text)
+    bad = [f"WHEN {column} IS NULL THEN {why}" for column, why in read.reasons.items()]
+    if read.is_corruptible:
         why = WHY if WHY in frame.columns else "'the row cannot be read'"
-        bad.append((f"{CORRUPT} IS NOT NULL", why))
-    for i, reading in enumerate(readings):
-        value, is_bad = f"f{i}", f"f{i} IS NULL"
-        if reading.fast != reading.value:
-            careful = casts[i].format(reading.value)
-            value = f"CASE WHEN f{i} IS NOT NULL THEN f{i} ELSE {careful} END"
-            is_bad = f"f{i} IS NULL AND {careful} IS NULL"
-            if not reading.fast:
-                value, is_bad = careful, f"{careful} IS NULL"
-        values.append(f"{value} AS c{i}")
-        column = literal(f"column `{checker.names[i]}`: ")
-        bad.append((is_bad, f"CONCAT({column}, {reading.reason})"))
-    whens = " ".join(f"WHEN {test} THEN {reason}" for test, reason in bad)
-    any_bad = " OR ".join(f"({test})" for test, _ in bad)
-    raw = _raw([f.name for f in found], has_corrupt)
-    return plain.selectExpr("*", *fast).selectExpr(
-        *values,
-        (f"CASE {whens} END" if bad else "CAST(NULL AS STRING)") + f" AS {REASON}",
-        (f"CASE WHEN {any_bad} THEN {raw} END" if bad else "CAST(NULL AS STRING)") + f" AS {RAW}",
+        bad.insert(0, f"WHEN {CORRUPT} IS NOT NULL THEN {why}")
+    raw = _raw([f.name for f in _fields(frame)], read.is_corruptible)
+    return read.rows.selectExpr(
+        *read.columns,
+        (f"CASE {' '.join(bad)} END" if bad else "CAST(NULL AS STRING)") + f" AS {REASON}",
+        f"CASE WHEN NOT ({read.good}) THEN {raw} END AS {RAW}",
     )
+
+
+@frozen
+class _Read:
+    """Rows with their fields, and a value for each column: NULL where its field is unfit."""
+
+    rows: DataFrame
+    reasons: Mapping[str, str]  # by column, why it has none
+    is_corruptible: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.reasons)
+
+    @property
+    def good(self) -> str:
+        tests = [f"{column} IS NOT NULL" for column in self.columns]
+        if self.is_corruptible:
+            tests.insert(0, f"{CORRUPT} IS NULL")
+        return " AND ".join(tests) or "TRUE"
+
+    @classmethod
+    def of(
+        cls,
+        frame: DataFrame,
+        program: Compilation,
+        pred: str,
+        types: tuple[Type, ...],
+        text: bool,
+    ) -> _Read:
+        checker = Checker(program, pred)
+        found = _fields(frame)
+        order = matched(checker.names, [f.name for f in found], pred)
+        fast: list[str] = []
+        made: list[str] = []
+        reasons: dict[str, str] = {}
+        for i, type_ in enumerate(types):
+            held, field = found[order[i]].dataType, f"x{order[i]}"
+            if text and type_ is Type.STRING and isinstance(held, StringType):
+                field = f"COALESCE({field}, '')"
+            is_clock = i == 0 and checker.temporal
+            if is_clock and checker.types[0] is None and type_ in (Type.INT, Type.TIME):
+                reading = clock(field, held)
+            else:
+                reading = typed(field, held, type_)
+            if (limits := checker.ranges.get(i)) is not None:
+                reading = _ranged(reading, type_, *limits)
+            value = f"CAST({reading.value} AS {_SQL[type_]})"
+            if reading.fast:
+                fast.append(f"CAST({reading.fast} AS {_SQL[type_]}) AS f{i}")
+                is_all = reading.fast == reading.value
+                value = (
+                    f"f{i}" if is_all else f"CASE WHEN f{i} IS NOT NULL THEN f{i} ELSE {value} END"
+                )
+            made.append(f"{value} AS c{i}")
+            column = literal(f"column `{checker.names[i]}`: ")
+            reasons[f"c{i}"] = f"CONCAT({column}, {reading.reason})"
+        rows = _plain(frame).selectExpr("*", *fast).selectExpr("*", *made)
+        return cls(rows, reasons, CORRUPT in frame.columns)
 
 
 def _raw(names: Sequence[str], has_corrupt: bool) -> str:

@@ -19,7 +19,7 @@ from streamlog.runtime.executor import Row
 from streamlog.runtime.sources import declared_inputs
 from streamlog.spark import wire
 from streamlog.spark.columns import ColumnTypes, types_of_rows
-from streamlog.spark.ingest import checked, data_types
+from streamlog.spark.ingest import GOOD, checked, data_types, values
 from streamlog.spark.sources import read
 from streamlog.syntax.ast import Const, Type
 
@@ -44,7 +44,6 @@ class Inputs:
     frames: Mapping[str, DataFrame]
     texts: frozenset[str]  # whose columns are texts, as files have them
     types: Given  # what the data tell of the columns' types
-    _checked: dict[str, DataFrame] = field(factory=dict, repr=False)
     _counted: dict[str, Observation] = field(factory=dict, repr=False)
 
     @staticmethod
@@ -78,23 +77,23 @@ class Inputs:
 
     def validated(self, types: ColumnTypes) -> Mapping[str, DataFrame]:
         """The rows of each input with its columns, and a `reason` where they are bad."""
-        for name, frame in self.frames.items():
-            if name in types and name not in self._checked:
-                is_text = name in self.texts
-                found = checked(frame, self.program, name, types[name], is_text)
-                if not frame.isStreaming:
-                    found = self._counting(name, found)
-                self._checked[name] = found
-        return self._checked
+        return {
+            name: checked(frame, self.program, name, types[name], name in self.texts)
+            for name, frame in self.frames.items()
+            if name in types
+        }
 
-    def _counting(self, name: str, rows: DataFrame) -> DataFrame:
-        """Counted by whichever job reads them first."""
+    def _good(self, types: ColumnTypes, name: str) -> DataFrame:
+        """The good rows of an input, all of them counted by whichever job reads them first."""
+        frame = self.frames[name]
+        rows = values(frame, self.program, name, types[name], name in self.texts)
         self._counted[name] = Observation()
-        return rows.observe(
+        counted = rows.observe(
             self._counted[name],
             F.count(F.lit(1)).alias("rows"),
-            F.count_if(F.col("reason").isNotNull()).alias("rejected"),
+            F.count_if(~F.col(GOOD)).alias("rejected"),
         )
+        return counted.where(GOOD).select(*wire.columns(types[name]).names)
 
     def counts(self) -> Mapping[str, Count]:
         """Of the inputs that a job has read by now."""
@@ -102,10 +101,11 @@ class Inputs:
         return {name: Count(**values) for name, values in found.items() if values}
 
     def checked(self, types: ColumnTypes) -> dict[str, DataFrame]:
-        """The good rows of each input, and the program's own facts."""
+        """The good rows of each input that is complete, and the program's own facts."""
         rows = {
-            name: found.where(F.col("reason").isNull()).select(*wire.columns(types[name]).names)
-            for name, found in self.validated(types).items()
+            name: self._good(types, name)
+            for name, frame in self.frames.items()
+            if name in types and not frame.isStreaming
         }
         for name, own in self.facts(types).items():
             rows[name] = rows[name].unionAll(own) if name in rows else own
@@ -130,13 +130,13 @@ class Inputs:
             if name in types
         }
 
-    def rejects(self) -> DataFrame:
+    def rejects(self, types: ColumnTypes) -> DataFrame:
         """The bad rows, with the input they were meant for and the reason."""
         bad = [
             found.where(F.col("reason").isNotNull()).select(
                 F.lit(name).alias("stream"), "reason", "raw"
             )
-            for name, found in self._checked.items()
+            for name, found in self.validated(types).items()
         ]
         empty = self.spark.createDataFrame([], "stream string, reason string, raw string")
         return reduce(DataFrame.unionAll, bad, empty)

@@ -19,7 +19,6 @@ from attrs import frozen
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from streamlog.analysis.builtins import TICK
 from streamlog.compiler import Compilation, the
 from streamlog.kernel.frontier import Frontiers
 from streamlog.plan.parts import Strategy, stages
@@ -237,7 +236,7 @@ class Run:
     def _frontiers(self) -> Frontiers:
         closed = the(self.program.closed)
         streams = the(closed.schema).streams
-        frontiers = Frontiers(the(closed.contract), streams, TICK in self.types)
+        frontiers = Frontiers(the(closed.contract), streams, self.evaluation.uses_tick)
         frontiers.move(self.progress.values())
         return frontiers
 
