@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 # For one machine and small data; nothing here changes an answer.
@@ -40,7 +41,7 @@ TINY: Mapping[str, str] = {
 
 
 class SessionError(Exception):
-    """The session cannot give right answers as it is set."""
+    """Spark does not start, or the session cannot give right answers as it is set."""
 
 
 def session(
@@ -74,7 +75,16 @@ def session(
         settings["spark.jars.packages"] = ",".join(packages)
     for key, value in {**settings, **(conf or {})}.items():
         builder = builder.config(key, value)
-    return usable(builder.getOrCreate())
+    try:
+        return usable(builder.getOrCreate())
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        asked = settings.get("spark.jars.packages")
+        hint = f"; was {asked} to be had?" if asked else ""
+        raise SessionError(
+            f"Spark did not start: Java has ended, for the reason that it gives above{hint}"
+        ) from None
 
 
 def usable(spark: SparkSession) -> SparkSession:
