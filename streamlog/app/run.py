@@ -22,9 +22,18 @@ if TYPE_CHECKING:
     from streamlog.runtime.sources import Input
 
 ENGINES = ("spark", "local")
+KINDS = ("csv", "jsonl", "parquet")
 STRATEGIES = ("kernel", "fixpoint", "graph")
 EVERY = 10_000
-_SPARK_ONLY = ("follow", "master", "conf", "packages", "strategy")
+_SPARK_ONLY = (
+    "follow",
+    "files_per_batch",
+    "kind",
+    "master",
+    "conf",
+    "packages",
+    "strategy",
+)
 TOLD = 5  # rejected or late rows that are shown; the rest is counted
 
 
@@ -83,6 +92,17 @@ TOLD = 5  # rejected or late rows that are shown; the rest is counted
 @click.option(
     "--follow", is_flag=True, help="Spark: inputs are folders being filled; run until interrupted."
 )
+@click.option(
+    "--files-per-batch",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Spark: take at most so many new files of a folder at a time, the oldest first.",
+)
+@click.option(
+    "--kind",
+    type=click.Choice(KINDS),
+    help="Spark: the files that will come into a folder that is empty yet.",
+)
 @click.option("--master", metavar="URL", help="Spark: where it runs.  [default: local[*]]")
 @click.option("--conf", metavar="KEY=VALUE", multiple=True, help="Spark: a setting.")
 @click.option("--packages", metavar="COORDINATES", multiple=True, help="Spark: from Maven.")
@@ -127,7 +147,7 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
 
         ctx.exit(run_on_spark(compilation, **options, **spark))
     if given := [name for name, value in spark.items() if value]:
-        raise click.UsageError(f"--{given[0]} is for --engine spark")
+        raise click.UsageError(f"--{given[0].replace('_', '-')} is for --engine spark")
     try:
         fine = _Run(compilation, **options).go()
     except (SourceError, CheckpointError) as error:

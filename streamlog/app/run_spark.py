@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,8 @@ def run_on_spark(
     conf: Sequence[str],
     packages: Sequence[str],
     strategy: str | None,
+    files_per_batch: int | None,
+    kind: str | None,
 ) -> int:
     """The exit code of a run."""
     from streamlog.runtime.checkpoint import CheckpointError
@@ -58,12 +61,16 @@ def run_on_spark(
     from streamlog.spark.inputs import InputError
     from streamlog.spark.session import SessionError
 
+    in_batches = follow or checkpoint is not None
+    if not in_batches and (files_per_batch or kind):
+        option = "--files-per-batch" if files_per_batch else "--kind"
+        raise click.UsageError(f"{option} is for --follow and --checkpoint")
     try:
         run = _SparkRun(program, form, strategy, not no_header)
-        run.open(inputs, outputs, rejects, late, follow or checkpoint is not None)
+        run.open(inputs, outputs, rejects, late, in_batches)
         run.start_spark(master, conf, packages)
-        if follow or checkpoint is not None:
-            run.follow(checkpoint, until_caught_up=not follow)
+        if in_batches:
+            run.follow(checkpoint, files_per_batch, kind, until_caught_up=not follow)
         else:
             run.all_at_once()
     except (
@@ -177,7 +184,9 @@ class _SparkRun:
         self._report(given)
         rounds = found.metrics.rounds
         if self.strategy is Strategy.GRAPH and found.metrics.no_graphs:
-            click.echo(f"without GraphFrames: {found.metrics.no_graphs}", err=True)
+            used = {choice.strategy.value for choice in found.metrics.strategies.values()}
+            told = f"by {' and '.join(sorted(used))} instead, with the same answers"
+            click.echo(f"--strategy graph: {told}; {found.metrics.no_graphs}", err=True)
         self._closing(given.counts(), counts, jobs.count, rounds)
 
     def _report(self, given: Inputs) -> None:
@@ -203,7 +212,14 @@ class _SparkRun:
 
     # ------------------------------------------------------------------------- micro-batches
 
-    def follow(self, checkpoint: Path | None, *, until_caught_up: bool) -> None:
+    def follow(
+        self,
+        checkpoint: Path | None,
+        most_files: int | None,
+        kind: str | None,
+        *,
+        until_caught_up: bool,
+    ) -> None:
         from streamlog.spark.inputs import Inputs
         from streamlog.spark.sources import read, read_stream
         from streamlog.spark.start import started
@@ -212,7 +228,9 @@ class _SparkRun:
         frames: dict[str, DataFrame] = {}
         texts = set()
         for name, path in self.inputs.items():
-            source = read_stream if name in self.schema.streams else read
+            source = read
+            if name in self.schema.streams:
+                source = partial(read_stream, kind=kind, most_files=most_files)
             frames[name], is_text = source(self.spark, path, name, self.program, header=self.header)
             if is_text:
                 texts.add(name)
@@ -302,10 +320,13 @@ class _SparkRun:
 
 
 def _rows(rows: DataFrame) -> list[Row]:
+    """By value: how Spark cuts its partitions is nothing that anybody should see."""
+    from streamlog.runtime.query import in_order
+
     table = rows.toArrow()
     if not table.num_columns:
         return [()] * table.num_rows
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    return in_order(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 @contextmanager

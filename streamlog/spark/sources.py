@@ -119,7 +119,9 @@ def read_stream(
         frame = reader.schema(schema).parquet(place)
         return (frame if header else _by_position(frame, names, path)), False
     if kind != CSV:
-        raise SourceError(f"what kind of files will come into '{path}'? Say csv, jsonl or parquet")
+        raise SourceError(
+            f"'{path}' is empty: say what kind of files will come, csv, jsonl or parquet (--kind)"
+        )
     line = _first_line(files[0]) if files and header else ""
     columns = _Columns.of(line or ",".join(names), _delimiter(*files[:1]), names, folder, header)
     options = {**columns.options, "enforceSchema": "false"}
