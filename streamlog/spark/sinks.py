@@ -72,7 +72,7 @@ def write(
 def _beside(target: Path) -> Iterator[Path]:
     """A hidden folder on the same disk, so that what is made there can be moved in one step."""
     root = target.parent if target.parent.name[:6] != "batch=" else target.parent.parent
-    folder = Path(mkdtemp(prefix=f".{target.name}-", dir=root))
+    folder = Path(mkdtemp(prefix=f".{target.name}-", dir=root)).absolute()
     try:
         yield folder
     finally:

@@ -43,7 +43,8 @@ def read(
     in another order, may lie in one folder. Without a `header`, columns count by position.
     """
     names = the(program.schema).column_names[pred]
-    files = _files(Path(path))
+    # Spark's own working folder stays where it was started, whatever Python does.
+    files = [file.absolute() for file in _files(Path(path))]
     if not files:
         raise SourceError(f"the folder '{path}' has no .csv, .jsonl or .parquet files")
     kind = _kind(files, Path(path))
@@ -109,6 +110,7 @@ def read_stream(
         raise SourceError(f"'{path}' is no folder: a stream's files are looked for in one")
     files = _files(folder)
     kind = kind or (_kind(files, folder) if files else None)
+    place = str(folder.absolute())
     reader = spark.readStream
     if most_files is not None:
         reader = reader.option("maxFilesPerTrigger", most_files)

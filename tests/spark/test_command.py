@@ -83,18 +83,21 @@ def test_rule_tests_on_spark() -> None:
     assert result.exit_code == 0, result.output
 
 
-def test_a_few_files_at_a_time(tmp_path: Path) -> None:
+def test_a_few_files_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Elsewhere than where Java was started: paths count from here.
+    monkeypatch.chdir(tmp_path)
     for name in ("pre_alarm", "report"):
-        (tmp_path / name).mkdir()
+        Path(name).mkdir()
         head, *rows = (DEMO.parent / f"{name}.csv").read_text().splitlines()
         for number, half in enumerate((rows[:3], rows[3:])):
-            file = tmp_path / name / f"{number}.csv"
+            file = Path(name) / f"{number}.csv"
             file.write_text("\n".join([head, *half]) + "\n")
             os.utime(file, (number, number))
-    inputs = [f"--input={name}={tmp_path / name}" for name in ("pre_alarm", "report")]
-    args = (DEMO, *inputs, "--checkpoint", tmp_path / "state", "--files-per-batch", 1)
-    code, out, err = run(*args, "--format", "csv", "--late", tmp_path / "late")
+    inputs = [f"--input={name}={name}" for name in ("pre_alarm", "report")]
+    args = (DEMO, *inputs, "--checkpoint", "state", "--files-per-batch", 1)
+    code, out, err = run(*args, "--format", "csv", "--late", "late")
     assert code == 0, err
+    assert Path("state/spark").is_dir()
     # The row of 07:59 is in the second file, so it is late, as it is where rows come one by one.
     assert len(list((tmp_path / "late").rglob("part*"))) == 1
     assert "2026-11-15T08:12:00Z,hall A\n" in out and "07:59" not in out
