@@ -83,7 +83,9 @@ def _index(index: Index, plan: Plan) -> str:
         Store.EARLIEST: ", the earliest timestamp alone",
     }
     old = "; of old ones that differ in their timestamp, one" if index in plan.timeless else ""
-    return f"{index.pred} {key}{how[index.store]}{_stored(index, plan.arity[index.pred])}{old}"
+    final = ", final rows alone" if index.settled else ""
+    stored = _stored(index, plan.arity[index.pred])
+    return f"{index.pred} {key}{how[index.store]}{final}{stored}{old}"
 
 
 def _stored(index: Index, arity: int) -> str:
