@@ -314,9 +314,13 @@ class _SparkRun:
         figures = {n: (c.rows, c.late, c.rejected) for n, c in rows.items()}
         for table in figures_tables(("rows", "late", "rejected"), figures, answers):
             console(stderr=True).print(table)
-        told = [f"{jobs:,} jobs", f"{rounds:,} rounds of recursion" if rounds else ""]
+        told = [_count(jobs, "job"), f"{_count(rounds, 'round')} of recursion" if rounds else ""]
         told.append(f"{seconds:.1f} s")
         console(stderr=True).print("Spark: " + ", ".join(filter(None, told)))
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
 def _rows(rows: DataFrame) -> list[Row]:
@@ -347,6 +351,6 @@ def _told(status: Any, running: Running) -> None:
     rows = sum(count for count, *_ in figures.get("streams", {}).values())
     answers = sum(figures.get("answers", {}).values())
     status.update(
-        f"batch {last.batch} · {rows:,} rows · progress {running.moment} · {last.jobs} jobs · "
-        f"{last.state:,} rows of state · {answers:,} answers"
+        f"batch {last.batch} · {rows:,} rows · progress {running.moment} · "
+        f"{_count(last.jobs, 'job')} · {last.state:,} rows of state · {answers:,} answers"
     )
