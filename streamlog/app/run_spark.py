@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamlog.app.interrupts import leave, on_interrupt
 from streamlog.app.java import java_problem
 from streamlog.compiler import Compilation, the
 
@@ -69,10 +71,11 @@ def run_on_spark(
         run = _SparkRun(program, form, strategy, not no_header)
         run.open(inputs, outputs, rejects, late, in_batches)
         run.start_spark(master, conf, packages)
-        if in_batches:
-            run.follow(checkpoint, files_per_batch, kind, until_caught_up=not follow)
-        else:
-            run.all_at_once()
+        with on_interrupt(leave):
+            if in_batches:
+                run.follow(checkpoint, files_per_batch, kind, until_caught_up=not follow)
+            else:
+                run.all_at_once()
     except (
         SourceError,
         CheckpointError,
@@ -247,14 +250,15 @@ class _SparkRun:
             running = started(
                 self.program, given, sinks, folder, trigger=trigger, strategy=self.strategy
             )
-            try:
-                with self._live("waiting for rows") as status:
-                    while not running.wait(1):
-                        _told(status, running)
-                if until_caught_up:
-                    running.end()
-            except KeyboardInterrupt:
+            stopped = Event()
+            quietly = on_interrupt(lambda *_: stopped.set())
+            with quietly, self._live("waiting for rows") as status:
+                while not stopped.is_set() and not running.wait(1):
+                    _told(status, running)
+            if stopped.is_set():
                 running.stop()
+            elif until_caught_up:
+                running.end()
             total = running.run.store.last
             figures = total.figures if total else {}
         self.printing.finish()

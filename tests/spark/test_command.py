@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -102,6 +105,27 @@ def test_a_few_files_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     # The row of 07:59 is in the second file, so it is late, as it is where rows come one by one.
     assert len(list((tmp_path / "late").rglob("part*"))) == 1
     assert "2026-11-15T08:12:00Z,hall A\n" in out and "07:59" not in out
+
+
+def test_following_ends_quietly_by_ctrl_c(tmp_path: Path) -> None:
+    """Ctrl-C comes while the command waits for Java, as it nearly always does."""
+    for name in ("pre_alarm", "report"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.csv").write_text((DEMO.parent / f"{name}.csv").read_text())
+    out = tmp_path / "out.csv"
+
+    def interrupt() -> None:
+        while not list(out.glob("batch=0/part.csv")):
+            time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    inputs = [f"--input={name}={tmp_path / name}" for name in ("pre_alarm", "report")]
+    watch = threading.Thread(target=interrupt)
+    watch.start()
+    code, _, err = run(DEMO, *inputs, "--follow", "--output", f"pc_alarm={out}")
+    watch.join()
+    assert code == 0, err
+    assert "Traceback" not in err and "pc_alarm         4" in err
 
 
 def test_a_folder_that_is_empty_yet(tmp_path: Path) -> None:
