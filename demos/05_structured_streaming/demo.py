@@ -11,6 +11,7 @@ from random import Random
 
 import streamlog
 from streamlog.spark import DataFrame, session, start
+from streamlog.spark.session import TINY
 
 OUT = Path("out")
 DOORS = ("front", "back", "garage", "cellar", "roof")
@@ -68,7 +69,7 @@ def tell_late(late: DataFrame, batch: int) -> None:
 def main() -> None:
     shutil.rmtree(OUT, ignore_errors=True)
     (OUT / "doors").mkdir(parents=True)
-    spark = session()
+    spark = session(conf=TINY)  # settings for a few rows at a time
     doors = spark.readStream.schema("T string, door string, what string").json("out/doors")
     running = start(
         streamlog.compile("door.slog"),
