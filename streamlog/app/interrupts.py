@@ -1,11 +1,12 @@
 """Ctrl-C while Spark runs.
 
-PySpark's own handler calls Java, which may be in the midst of another call: that ends in tracebacks
-of Py4J's. So do exceptions that interrupt such a call, unless they are no `Exception`.
+PySpark's own handler calls Java, which is nearly always in the midst of another call. That, or an
+exception that cuts such a call off, ends in tracebacks of Py4J's.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -18,8 +19,11 @@ INTERRUPTED = 130
 
 
 def leave(signum: int, frame: FrameType | None) -> NoReturn:
-    """At once. Java ends with us, and what counts is in files that are there whole or not."""
-    raise SystemExit(INTERRUPTED)
+    """At once. Java ends with us, and files are there whole or not at all."""
+    from streamlog.app.render import console
+
+    console(stderr=True).show_cursor()  # a live line hides it
+    os._exit(INTERRUPTED)
 
 
 @contextmanager

@@ -256,7 +256,7 @@ class _SparkRun:
                 while not stopped.is_set() and not running.wait(1):
                     _told(status, running)
             if stopped.is_set():
-                running.stop()
+                self._stop(running)
             elif until_caught_up:
                 running.end()
             total = running.run.store.last
@@ -272,6 +272,12 @@ class _SparkRun:
         jobs = sum(f.jobs for f in running.figures)
         rounds = sum(f.rounds for f in running.figures)
         self._closing(counts, figures.get("answers", {}), jobs, rounds)
+
+    def _stop(self, running: Running) -> None:
+        """A batch at hand is cut off, to be done again; what Spark says to that helps nobody."""
+        self.spark.sparkContext.setLogLevel("OFF")
+        running.stop()
+        self.spark.sparkContext.setLogLevel("ERROR")
 
     def _printer(self, name: str) -> Callable[[DataFrame, int], None]:
         def printer(rows: DataFrame, batch: int) -> None:
