@@ -13,6 +13,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from random import Random
 
+from streamlog.spark.session import TINY
+
 OUT = Path("out")
 ANSWERS = OUT / "alarms.csv"  # a folder: one file for each batch that had answers
 START = datetime(2026, 11, 15, 8, tzinfo=timezone.utc)
@@ -25,9 +27,7 @@ ON_SPARK = (
     *("--engine", "spark", "--checkpoint", "out/state", "--files-per-batch", "1"),
     *("--input", "pre_alarm=out/pre_alarm", "--input", "report=out/report"),
     *("--output", f"pc_alarm={ANSWERS}"),
-    # A batch has a few rows: compiling its queries would take longer than running them.
-    *("--conf", "spark.sql.codegen.wholeStage=false"),
-    *("--conf", "spark.sql.codegen.factoryMode=NO_CODEGEN"),
+    *(f"--conf={key}={value}" for key, value in TINY.items()),  # a batch has a few rows
 )
 UNDISTURBED = (
     *STREAMLOG,
@@ -70,12 +70,26 @@ def answers() -> list[list[str]]:
 
 def run_and_kill() -> None:
     """In a process group of its own, so that Java dies with it, as when a machine fails."""
-    run = subprocess.Popen(ON_SPARK, start_new_session=True, stderr=subprocess.DEVNULL)
-    while len(list(ANSWERS.glob("batch=*/part.csv"))) < 2:
-        assert run.poll() is None, "the run has ended by itself"
-        time.sleep(0.05)
-    os.killpg(run.pid, signal.SIGKILL)
+    log = OUT / "first_run.log"
+    with log.open("wb") as told:
+        run = subprocess.Popen(ON_SPARK, start_new_session=True, stderr=told)
+    try:
+        while len(list(ANSWERS.glob("batch=*/part.csv"))) < 2:
+            if run.poll() is not None:
+                raise SystemExit(f"the first run has ended by itself; {log} says why")
+            time.sleep(0.05)
+    finally:
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGKILL)
     print(f"first run: ended by signal {-run.wait()} when two batches had given answers")
+
+
+def run_again() -> None:
+    log = OUT / "second_run.log"
+    with log.open("wb") as told:
+        if subprocess.run(ON_SPARK, stderr=told).returncode != 0:
+            raise SystemExit(f"the second run has failed; {log} says why")
+    print("second run: the same command, and it has gone through to the end")
 
 
 def main() -> None:
@@ -84,9 +98,7 @@ def main() -> None:
     run_and_kill()
     before = answers()
 
-    subprocess.run(ON_SPARK, check=True, stderr=subprocess.DEVNULL)
-    print("second run: the same command, and it has gone through to the end")
-
+    run_again()
     told = subprocess.run(UNDISTURBED, check=True, capture_output=True, text=True)
     whole = list(csv.reader(told.stdout.splitlines()))[1:]
     found = answers()

@@ -35,6 +35,9 @@ LOCAL: Mapping[str, str] = {
 TINY: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Nor does Java itself run long enough for its second compiler to pay.
+    "spark.driver.extraJavaOptions": f"{LOCAL['spark.driver.extraJavaOptions']} "
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
 }
