@@ -11,13 +11,13 @@ from typing import Any
 import click
 
 from streamlog import __version__
+from streamlog.app.interrupts import INTERRUPTED
 
 # In the order of the help: what people use most comes first.
 COMMANDS = ("check", "test", "repl", "explain", "run", "fmt", "new", "completion")
 
 MISUSE = 2
 EX_SOFTWARE = 70
-INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 

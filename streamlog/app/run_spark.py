@@ -7,11 +7,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamlog.app.interrupts import leave, on_interrupt
 from streamlog.app.java import java_problem
 from streamlog.compiler import Compilation, the
 
@@ -43,6 +46,8 @@ def run_on_spark(
     conf: Sequence[str],
     packages: Sequence[str],
     strategy: str | None,
+    files_per_batch: int | None,
+    kind: str | None,
 ) -> int:
     """The exit code of a run."""
     from streamlog.runtime.checkpoint import CheckpointError
@@ -58,14 +63,19 @@ def run_on_spark(
     from streamlog.spark.inputs import InputError
     from streamlog.spark.session import SessionError
 
+    in_batches = follow or checkpoint is not None
+    if not in_batches and (files_per_batch or kind):
+        option = "--files-per-batch" if files_per_batch else "--kind"
+        raise click.UsageError(f"{option} is for --follow and --checkpoint")
     try:
         run = _SparkRun(program, form, strategy, not no_header)
-        run.open(inputs, outputs, rejects, late, follow or checkpoint is not None)
+        run.open(inputs, outputs, rejects, late, in_batches)
         run.start_spark(master, conf, packages)
-        if follow or checkpoint is not None:
-            run.follow(checkpoint, until_caught_up=not follow)
-        else:
-            run.all_at_once()
+        with on_interrupt(leave):
+            if in_batches:
+                run.follow(checkpoint, files_per_batch, kind, until_caught_up=not follow)
+            else:
+                run.all_at_once()
     except (
         SourceError,
         CheckpointError,
@@ -177,7 +187,9 @@ class _SparkRun:
         self._report(given)
         rounds = found.metrics.rounds
         if self.strategy is Strategy.GRAPH and found.metrics.no_graphs:
-            click.echo(f"without GraphFrames: {found.metrics.no_graphs}", err=True)
+            used = {choice.strategy.value for choice in found.metrics.strategies.values()}
+            told = f"by {' and '.join(sorted(used))} instead, with the same answers"
+            click.echo(f"--strategy graph: {told}; {found.metrics.no_graphs}", err=True)
         self._closing(given.counts(), counts, jobs.count, rounds)
 
     def _report(self, given: Inputs) -> None:
@@ -203,7 +215,14 @@ class _SparkRun:
 
     # ------------------------------------------------------------------------- micro-batches
 
-    def follow(self, checkpoint: Path | None, *, until_caught_up: bool) -> None:
+    def follow(
+        self,
+        checkpoint: Path | None,
+        most_files: int | None,
+        kind: str | None,
+        *,
+        until_caught_up: bool,
+    ) -> None:
         from streamlog.spark.inputs import Inputs
         from streamlog.spark.sources import read, read_stream
         from streamlog.spark.start import started
@@ -212,7 +231,9 @@ class _SparkRun:
         frames: dict[str, DataFrame] = {}
         texts = set()
         for name, path in self.inputs.items():
-            source = read_stream if name in self.schema.streams else read
+            source = read
+            if name in self.schema.streams:
+                source = partial(read_stream, kind=kind, most_files=most_files)
             frames[name], is_text = source(self.spark, path, name, self.program, header=self.header)
             if is_text:
                 texts.add(name)
@@ -229,14 +250,15 @@ class _SparkRun:
             running = started(
                 self.program, given, sinks, folder, trigger=trigger, strategy=self.strategy
             )
-            try:
-                with self._live("waiting for rows") as status:
-                    while not running.wait(1):
-                        _told(status, running)
-                if until_caught_up:
-                    running.end()
-            except KeyboardInterrupt:
-                running.stop()
+            stopped = Event()
+            quietly = on_interrupt(lambda *_: stopped.set())
+            with quietly, self._live("waiting for rows") as status:
+                while not stopped.is_set() and not running.wait(1):
+                    _told(status, running)
+            if stopped.is_set():
+                self._stop(running)
+            elif until_caught_up:
+                running.end()
             total = running.run.store.last
             figures = total.figures if total else {}
         self.printing.finish()
@@ -250,6 +272,12 @@ class _SparkRun:
         jobs = sum(f.jobs for f in running.figures)
         rounds = sum(f.rounds for f in running.figures)
         self._closing(counts, figures.get("answers", {}), jobs, rounds)
+
+    def _stop(self, running: Running) -> None:
+        """A batch at hand is cut off, to be done again; what Spark says to that helps nobody."""
+        self.spark.sparkContext.setLogLevel("OFF")
+        running.stop()
+        self.spark.sparkContext.setLogLevel("ERROR")
 
     def _printer(self, name: str) -> Callable[[DataFrame, int], None]:
         def printer(rows: DataFrame, batch: int) -> None:
@@ -296,16 +324,23 @@ class _SparkRun:
         figures = {n: (c.rows, c.late, c.rejected) for n, c in rows.items()}
         for table in figures_tables(("rows", "late", "rejected"), figures, answers):
             console(stderr=True).print(table)
-        told = [f"{jobs:,} jobs", f"{rounds:,} rounds of recursion" if rounds else ""]
+        told = [_count(jobs, "job"), f"{_count(rounds, 'round')} of recursion" if rounds else ""]
         told.append(f"{seconds:.1f} s")
         console(stderr=True).print("Spark: " + ", ".join(filter(None, told)))
 
 
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
 def _rows(rows: DataFrame) -> list[Row]:
+    """By value: how Spark cuts its partitions is nothing that anybody should see."""
+    from streamlog.runtime.query import in_order
+
     table = rows.toArrow()
     if not table.num_columns:
         return [()] * table.num_rows
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    return in_order(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 @contextmanager
@@ -326,6 +361,6 @@ def _told(status: Any, running: Running) -> None:
     rows = sum(count for count, *_ in figures.get("streams", {}).values())
     answers = sum(figures.get("answers", {}).values())
     status.update(
-        f"batch {last.batch} · {rows:,} rows · progress {running.moment} · {last.jobs} jobs · "
-        f"{last.state:,} rows of state · {answers:,} answers"
+        f"batch {last.batch} · {rows:,} rows · progress {running.moment} · "
+        f"{_count(last.jobs, 'job')} · {last.state:,} rows of state · {answers:,} answers"
     )

@@ -269,9 +269,13 @@ def bistate_data(bistate: Bistate | None) -> dict[str, Any] | None:
 
 
 def plan(compilation: Compilation) -> str:
+    from streamlog.plan.recognise import path_shaped
     from streamlog.plan.strategies import in_words  # sqlglot takes its time
 
-    return explain(the(compilation.plan), compilation.clocks, in_words(_context(compilation)))
+    closed = the(compilation.closed)
+    paths = path_shaped(the(compilation.plan), the(closed.schema), the(closed.types))
+    on_spark = in_words(_context(compilation), paths)
+    return explain(the(compilation.plan), compilation.clocks, on_spark)
 
 
 def queries(compilation: Compilation) -> tuple[Statement, ...]:

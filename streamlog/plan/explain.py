@@ -36,7 +36,7 @@ _OURS = {HEAD_TIME: "HeadTime", FOLDED: "Folded"}  # variables that the lowering
 
 
 def explain(
-    plan: Plan, clocks: Mapping[str, Type | None], on_spark: Mapping[str, str] | None = None
+    plan: Plan, clocks: Mapping[str, Type | None], on_spark: Mapping[str, list[str]] | None = None
 ) -> str:
     """Components in the order in which they run, their conjunctions, and the indexes at the end.
 
@@ -50,7 +50,7 @@ def explain(
             continue
         lines = [_heading(component)]
         if on_spark is not None:
-            lines.append(f"{INDENT}on Spark: {on_spark[component.preds[0]]}")
+            lines += (INDENT + line for line in on_spark[component.preds[0]])
         for rule in rules:
             group = groupings[rule.group] if rule.group is not None else None
             lines += (INDENT + line for line in _Words(rule, group, clocks).lines())
@@ -83,7 +83,9 @@ def _index(index: Index, plan: Plan) -> str:
         Store.EARLIEST: ", the earliest timestamp alone",
     }
     old = "; of old ones that differ in their timestamp, one" if index in plan.timeless else ""
-    return f"{index.pred} {key}{how[index.store]}{_stored(index, plan.arity[index.pred])}{old}"
+    final = ", final rows alone" if index.settled else ""
+    stored = _stored(index, plan.arity[index.pred])
+    return f"{index.pred} {key}{how[index.store]}{final}{stored}{old}"
 
 
 def _stored(index: Index, arity: int) -> str:

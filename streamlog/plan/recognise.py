@@ -17,7 +17,7 @@ from streamlog.plan.branches import (
     only_the_earliest,
 )
 from streamlog.plan.paths import Arc, Closure, Cost, Paths, Reach, Unlike
-from streamlog.plan.steps import Component
+from streamlog.plan.steps import Component, Plan
 from streamlog.syntax.ast import Atom, BinOp, Call, Const, Rule, Term, Type, Var
 
 
@@ -33,6 +33,12 @@ def recognise(component: Component, schema: Schema, types: TypeTable) -> Paths |
         return _Recognition(pred, schema, types).paths()
     except UnlikeError as unlike:
         return Unlike(unlike.reason, unlike.rule)
+
+
+def path_shaped(plan: Plan, schema: Schema, types: TypeTable) -> dict[str, Paths]:
+    """The recursive predicates of a closed program that are paths in a graph."""
+    found = {c.preds[0]: recognise(c, schema, types) for c in plan.components}
+    return {pred: paths for pred, paths in found.items() if isinstance(paths, Paths)}
 
 
 @frozen

@@ -48,9 +48,14 @@ def choose(
     return result
 
 
-def in_words(context: Context) -> Mapping[str, str]:
-    """By predicate, what `choose` says whatever the number of rows."""
-    return {pred: _words(choice) for pred, choice in choose(context).items()}
+def in_words(context: Context, paths: Mapping[str, Paths] = NO_PATHS) -> Mapping[str, list[str]]:
+    """By predicate, what `choose` says whatever the number of rows, and whether or not
+    GraphFrames will be there for the `paths`."""
+    said = {pred: [f"on Spark: {_words(c)}"] for pred, c in choose(context).items()}
+    for pred, found in paths.items():
+        what = f"complete data of more than {SMALL:,} rows"
+        said[pred].append(f"with GraphFrames: graph over {what} ({in_words_of(found)})")
+    return said
 
 
 def _words(choice: Choice) -> str:

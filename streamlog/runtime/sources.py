@@ -51,9 +51,12 @@ class Input:
 
 
 def format_of(path: Path) -> str:
-    """What kind of file this is, by its name."""
-    if path.is_dir():
-        return PARQUET
+    """What kind of file this is, by its name; a folder has Parquet."""
+    return PARQUET if path.is_dir() else named_format(path)
+
+
+def named_format(path: Path) -> str:
+    """What kind a name speaks of, whatever is there."""
     try:
         return _FORMATS[path.suffix.lower()]
     except KeyError:

@@ -6,7 +6,7 @@ Each row is checked where it is read and packed (`wire`) under its stream's name
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 
 from attrs import frozen
@@ -19,6 +19,7 @@ from streamlog.runtime.progress import Clock
 from streamlog.spark import wire
 from streamlog.spark.columns import ColumnTypes
 from streamlog.spark.evaluation import clamped
+from streamlog.spark.written import as_written
 from streamlog.syntax.ast import Type
 
 REASON, RAW = "reason", "raw"
@@ -93,7 +94,7 @@ def rows_of(new: DataFrame, clock: Clock, types: ColumnTypes, latest: int | None
         rows = rows.where(F.col("i0") >= clamped(clock.progress))
     if latest is not None:
         rows = rows.where(F.col("i0") <= latest)
-    return wire.unpacked(rows, clock.stream, types[clock.stream])
+    return _unpacked(rows, clock, types)
 
 
 def rejects_of(new: DataFrame) -> DataFrame:
@@ -102,37 +103,41 @@ def rejects_of(new: DataFrame) -> DataFrame:
     return _report(bad, F.col(wire.TABLE), F.col(REASON), F.col(RAW))
 
 
-def doubted_of(new: DataFrame, clock: Clock, latest: int) -> DataFrame:
+def doubted_of(new: DataFrame, clock: Clock, types: ColumnTypes, latest: int) -> DataFrame:
     assert clock.horizon is not None
-    rows = new.where(_good(clock) & (F.col("i0") > latest))
+    rows = _unpacked(new.where(_good(clock) & (F.col("i0") > latest)), clock, types)
     reason = F.concat(
-        _moment(F.col("i0"), clock),
+        _moment("c0", clock),
         F.lit(" is more than the horizon after "),
-        _moment(F.lit(latest), clock),
+        _moment(f"{latest}L", clock),
         F.lit(", the latest time known"),
     )
-    return _report(rows, F.lit(clock.stream), reason, _text(rows))
+    return _report(rows, F.lit(clock.stream), reason, _text(types[clock.stream]))
 
 
-def late_of(new: DataFrame, clock: Clock) -> DataFrame:
+def late_of(new: DataFrame, clock: Clock, types: ColumnTypes) -> DataFrame:
     rows = new.where(_good(clock) & (F.col("i0") < clamped(clock.progress)))
+    rows = _unpacked(rows, clock, types)
     passed = F.lit(f", which `{clock.stream}` has passed")
-    at, progress = _moment(F.col("i0"), clock), _moment(F.lit(clock.progress), clock)
+    at, progress = _moment("c0", clock), _moment(f"{clock.progress}L", clock)
     reason = F.concat(at, F.lit(" is earlier than "), progress, passed)
-    return _report(rows, F.lit(clock.stream), reason, _text(rows))
+    return _report(rows, F.lit(clock.stream), reason, _text(types[clock.stream]))
+
+
+def _unpacked(rows: DataFrame, clock: Clock, types: ColumnTypes) -> DataFrame:
+    return wire.unpacked(rows, clock.stream, types[clock.stream])
 
 
 def _report(rows: DataFrame, *columns: Column) -> DataFrame:
     return rows.select(*(c.alias(f"c{i}") for i, c in enumerate(columns)))
 
 
-def _moment(time: Column, clock: Clock) -> Column:
-    """A time in words."""
-    if clock.type is not Type.TIME:
-        return time.cast("string")
-    return F.date_format(F.timestamp_micros(time), "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'")
+def _moment(time: str, clock: Clock) -> Column:
+    """A time in words, as the local engine has them."""
+    return F.expr(as_written(time, clock.type or Type.INT))
 
 
-def _text(rows: DataFrame) -> Column:
-    slots = [c for c in rows.columns if c not in (wire.PART, wire.TABLE, REASON, RAW)]
-    return F.to_json(F.array(*(F.col(c).cast("string") for c in slots)))
+def _text(types: Sequence[Type]) -> Column:
+    """A relation's row as it could have been read, times in words."""
+    fields = ", ".join(as_written(f"c{i}", type_) for i, type_ in enumerate(types))
+    return F.expr(f"TO_JSON(ARRAY({fields}))")

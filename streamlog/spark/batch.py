@@ -14,8 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streamlog.compiler import Compilation, the
 from streamlog.kernel.frontier import Frontiers
 from streamlog.plan.parts import Strategy, stages
-from streamlog.plan.paths import Paths
-from streamlog.plan.recognise import recognise
+from streamlog.plan.recognise import path_shaped
 from streamlog.plan.strategies import NO_PATHS, Choice, choose
 from streamlog.runtime.executor import BEGIN, END, Limits
 from streamlog.spark.columns import ColumnTypes, column_types
@@ -105,7 +104,11 @@ def evaluate(
     types = column_types(program, given.types)
     rows = given.checked(types)
     missing = available(spark)
-    paths = NO_PATHS if missing else path_shaped(program)
+    # The graph is always complete here.
+    closed = the(program.closed)
+    paths = NO_PATHS
+    if missing is None:
+        paths = path_shaped(the(program.plan), the(closed.schema), the(closed.types))
     chosen = choose(context(program, types), strategy, given.estimate(), paths)
     order = stages(the(program.plan), {p: c.strategy for p, c in chosen.items()})
     evaluation = Evaluation(spark, program, types, order, limits=limits, sliced=False, paths=paths)
@@ -119,16 +122,6 @@ def evaluate(
     outputs = {p: shown(relations[p], names[p], types[p]) for p in the(program.contract).outputs}
     metrics = Metrics(chosen, missing, jobs.count, batch.rounds)
     return Answers(outputs, relations, types, metrics, given, batch)
-
-
-def path_shaped(program: Compilation) -> Mapping[str, Paths]:
-    """The recursive predicates that are paths in a graph; here the graph is always complete."""
-    closed = the(program.closed)
-    found = {
-        c.preds[0]: recognise(c, the(closed.schema), the(closed.types))
-        for c in the(program.plan).components
-    }
-    return {pred: paths for pred, paths in found.items() if isinstance(paths, Paths)}
 
 
 def _at_the_end(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -16,6 +17,9 @@ class Files:
         configuration = context._jsc.hadoopConfiguration()
         path = self._jvm.org.apache.hadoop.fs.Path(root)
         self._system = path.getFileSystem(configuration)
+        if self._system.getScheme() == "file" and not path.isAbsolute():
+            # Java's working folder stays where it was started, whatever Python does.
+            path = self._jvm.org.apache.hadoop.fs.Path(str(Path(root).absolute()))
         self._context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
             self._system.getUri(), configuration
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 # For one machine and small data; nothing here changes an answer.
@@ -34,13 +35,16 @@ LOCAL: Mapping[str, str] = {
 TINY: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Nor does Java itself run long enough for its second compiler to pay.
+    "spark.driver.extraJavaOptions": f"{LOCAL['spark.driver.extraJavaOptions']} "
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
 }
 
 
 class SessionError(Exception):
-    """The session cannot give right answers as it is set."""
+    """Spark does not start, or the session cannot give right answers as it is set."""
 
 
 def session(
@@ -74,7 +78,16 @@ def session(
         settings["spark.jars.packages"] = ",".join(packages)
     for key, value in {**settings, **(conf or {})}.items():
         builder = builder.config(key, value)
-    return usable(builder.getOrCreate())
+    try:
+        return usable(builder.getOrCreate())
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        asked = settings.get("spark.jars.packages")
+        hint = f"; was {asked} to be had?" if asked else ""
+        raise SessionError(
+            f"Spark did not start: Java has ended, for the reason that it gives above{hint}"
+        ) from None
 
 
 def usable(spark: SparkSession) -> SparkSession:

@@ -18,7 +18,14 @@ from pyarrow import parquet
 from pyspark.sql import DataFrame
 
 from streamlog.runtime.sinks import csv_lines
-from streamlog.runtime.sources import CSV, JSON_LINES, PARQUET, SourceError, format_of
+from streamlog.runtime.sources import (
+    CSV,
+    JSON_LINES,
+    PARQUET,
+    SourceError,
+    format_of,
+    named_format,
+)
 from streamlog.spark.values import in_calendar, let, text
 from streamlog.spark.written import duration, iso
 from streamlog.syntax.ast import Type
@@ -44,7 +51,8 @@ def write(
     replaced, and a batch without rows leaves none.
     """
     target = Path(path)
-    kind = format or format_of(target)
+    # A batch makes the folder that the next one finds: its name counts.
+    kind = format or (format_of(target) if batch_id is None else named_format(target))
     if "://" in str(path):
         _write_elsewhere(shown(rows, names, types), str(path), kind, batch_id)
         return
@@ -72,7 +80,7 @@ def write(
 def _beside(target: Path) -> Iterator[Path]:
     """A hidden folder on the same disk, so that what is made there can be moved in one step."""
     root = target.parent if target.parent.name[:6] != "batch=" else target.parent.parent
-    folder = Path(mkdtemp(prefix=f".{target.name}-", dir=root))
+    folder = Path(mkdtemp(prefix=f".{target.name}-", dir=root)).absolute()
     try:
         yield folder
     finally:

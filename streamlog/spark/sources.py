@@ -44,7 +44,8 @@ def read(
     in another order, may lie in one folder. Without a `header`, columns count by position.
     """
     names = the(program.schema).column_names[pred]
-    files = _files(Path(path))
+    # Spark's own working folder stays where it was started, whatever Python does.
+    files = [file.absolute() for file in _files(Path(path))]
     if not files:
         raise SourceError(f"the folder '{path}' has no .csv, .jsonl or .parquet files")
     kind = _kind(files, Path(path))
@@ -111,6 +112,7 @@ def read_stream(
         raise SourceError(f"'{path}' is no folder: a stream's files are looked for in one")
     files = _files(folder)
     kind = kind or (_kind(files, folder) if files else None)
+    place = str(folder.absolute())
     reader = spark.readStream
     if most_files is not None:
         reader = reader.option("maxFilesPerTrigger", most_files)
@@ -121,7 +123,9 @@ def read_stream(
         frame = reader.schema(schema).parquet(place)
         return (frame if header else _by_position(frame, names, path)), False
     if kind != CSV:
-        raise SourceError(f"what kind of files will come into '{path}'? Say csv, jsonl or parquet")
+        raise SourceError(
+            f"'{path}' is empty: say what kind of files will come, csv, jsonl or parquet (--kind)"
+        )
     line = _first_line(files[0]) if files and header else ""
     columns = _Columns.of(line or ",".join(names), _delimiter(*files[:1]), names, folder, header)
     # Named like the whole first line, which Spark compares.

@@ -60,7 +60,7 @@ class Running:
             raise in_our_words(error) or error from None
 
     def stop(self) -> None:
-        """After the micro-batch at hand; a new start goes on from there."""
+        """At once: a micro-batch at hand does not count, and a new start does it again."""
         self.query.stop()
 
     def end(self) -> None:

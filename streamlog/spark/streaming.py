@@ -188,11 +188,11 @@ class Run:
                 limit = arrival.believed(new, clock, known)
                 if limit is not None:
                     latest[stream] = limit
-                    bad.append(arrival.doubted_of(new, clock, limit))
+                    bad.append(arrival.doubted_of(new, clock, self.types, limit))
             if seen[stream].rows:
                 come[stream] = arrival.rows_of(new, clock, self.types, limit)
             if seen[stream].late:
-                late.append(arrival.late_of(new, clock))
+                late.append(arrival.late_of(new, clock, self.types))
         for name, found in ((REJECTS, bad), (LATE, late)):
             if found:
                 rows = reduce(DataFrame.unionAll, found)

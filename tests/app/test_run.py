@@ -159,6 +159,7 @@ def test_bad_and_late_rows_are_told_and_kept(run, airport, write, tmp_path: Path
     assert late["reason"] == (
         "2026-11-15T08:00:00Z is earlier than 2026-11-15T08:03:50Z, which `pre_alarm` has passed"
     )
+    assert late["row"] == '["2026-11-15T08:00:00Z", "gate9"]'
 
 
 def test_strict_stops_at_a_bad_row(run, airport, write) -> None:

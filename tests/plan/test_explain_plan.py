@@ -18,6 +18,8 @@ def test_strategies(name: str, title: str, program: str, expected: str) -> None:
     assert compilation.ok, compilation.diagnostics
     lines = show.plan(compilation).split("\n")
     on_spark = [
-        f"{heading}\n{line}" for heading, line in pairwise(lines) if line.startswith("  on Spark: ")
+        line
+        for line, below in pairwise(lines)
+        if below.startswith("  on Spark: ") or line.startswith(("  on Spark: ", "  with Graph"))
     ]
     compare(name, title, "\n".join(on_spark), expected)

@@ -111,7 +111,7 @@ def test_a_batch_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     types, names = (Type.INT,), ("n",)
     for batch, rows in [(0, [(1,)]), (1, [(2,), (3,)]), (1, [(4,)]), (2, [(5,)]), (2, [])]:
-        write(relation(spark, rows, types), names, types, out, "csv", batch_id=batch)
+        write(relation(spark, rows, types), names, types, out, batch_id=batch)
     found = {str(p.relative_to(out)): p.read_text() for p in out.rglob("*") if p.is_file()}
     assert found == {"batch=0/part.csv": "n\n1\n", "batch=1/part.csv": "n\n4\n"}
     assert sorted(p.name for p in out.iterdir()) == ["batch=0", "batch=1"]

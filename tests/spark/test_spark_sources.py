@@ -270,7 +270,7 @@ def test_a_folder_that_is_being_filled(spark: SparkSession, tmp_path: Path) -> N
         assert rows == Counter([(1, "a"), (2, "b"), reason])
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(SourceError, match="what kind of files will come"):
+    with pytest.raises(SourceError, match="is empty: say what kind of files will come"):
         read_stream(spark, empty, "s", S)
     for kind in "csv", "jsonl", "parquet":
         assert read_stream(spark, empty, "s", S, kind=kind)[0].isStreaming
