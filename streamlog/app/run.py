@@ -66,7 +66,7 @@ TOLD = 5  # rejected or late rows that are shown; the rest is counted
 @click.option(
     "--checkpoint",
     metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=click.Path(file_okay=False),
     help="Save the state there, and go on from it after an interruption.",
 )
 @click.option("--strict", is_flag=True, help="Stop at the first row that is rejected.")
@@ -78,8 +78,8 @@ TOLD = 5  # rejected or late rows that are shown; the rest is counted
     show_default=True,
     help="Local: evaluate whenever so many rows have been read.",
 )
-@click.option("--rejects", metavar="PATH", type=click.Path(path_type=Path), help="Keep bad rows.")
-@click.option("--late", metavar="PATH", type=click.Path(path_type=Path), help="Keep late rows.")
+@click.option("--rejects", metavar="PATH", help="Keep bad rows.")
+@click.option("--late", metavar="PATH", help="Keep late rows.")
 @click.option(
     "--follow", is_flag=True, help="Spark: inputs are folders being filled; run until interrupted."
 )
@@ -138,7 +138,7 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
     ctx.exit(0 if fine else 1)
 
 
-def pairs(given: Sequence[str], option: str, known: Sequence[str]) -> list[tuple[str, Path]]:
+def pairs(given: Sequence[str], option: str, known: Sequence[str]) -> list[tuple[str, str]]:
     found = []
     for text in given:
         name, equals, path = text.partition("=")
@@ -148,8 +148,15 @@ def pairs(given: Sequence[str], option: str, known: Sequence[str]) -> list[tuple
             near = did_you_mean(name, known)
             hint = f"did you mean '{near}'?" if near else f"there is {', '.join(known) or 'none'}"
             raise click.UsageError(f"{option}: the program has no '{name}' to use here; {hint}")
-        found.append((name, Path(path)))
+        found.append((name, path))
     return found
+
+
+def _here(place: str) -> Path:
+    """A path of this machine, which is all that this process can use alone."""
+    if "://" in place:
+        raise click.UsageError(f"'{place}' is for --engine spark")
+    return Path(place)
 
 
 class _Run:
@@ -163,26 +170,26 @@ class _Run:
         outputs: Sequence[str],
         form: str,
         no_header: bool,
-        checkpoint: Path | None,
+        checkpoint: str | None,
         strict: bool,
         every: int,
-        rejects: Path | None,
-        late: Path | None,
+        rejects: str | None,
+        late: str | None,
     ) -> None:
         from streamlog.analysis.schema import Kind
         from streamlog.app.answers import Answers, asked, columns_of
         from streamlog.compiler import the
 
         self.program, self.schema = program, the(program.schema)
-        self.checkpoint, self.strict, self.every = checkpoint, strict, every
+        self.checkpoint = _here(checkpoint) if checkpoint else None
+        self.strict, self.every = strict, every
         answers = the(program.contract).outputs
         sources = [n for n, p in self.schema.predicates.items() if p.kind is not Kind.DERIVED]
-        self.inputs = self._inputs(pairs(inputs, "--input", sources), not no_header)
-        self.paths = dict(pairs(outputs, "--output", answers))
-        if rejects:
-            self.paths["rejects"] = rejects
-        if late:
-            self.paths["late"] = late
+        given = [(name, _here(place)) for name, place in pairs(inputs, "--input", sources)]
+        self.inputs = self._inputs(given, not no_header)
+        places = dict(pairs(outputs, "--output", answers))
+        places |= {n: p for n, p in (("rejects", rejects), ("late", late)) if p}
+        self.paths = {name: _here(place) for name, place in places.items()}
         printed = [n for n in answers if n not in self.paths]
         if checkpoint and printed and form == "table":
             # Tables are printed at the end: what came before an interruption would be missing.

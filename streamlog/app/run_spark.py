@@ -33,11 +33,11 @@ def run_on_spark(
     outputs: Sequence[str],
     form: str,
     no_header: bool,
-    checkpoint: Path | None,
+    checkpoint: str | None,
     strict: bool,
     every: int,
-    rejects: Path | None,
-    late: Path | None,
+    rejects: str | None,
+    late: str | None,
     follow: bool,
     master: str | None,
     conf: Sequence[str],
@@ -99,8 +99,8 @@ class _SparkRun:
         self,
         inputs: Sequence[str],
         outputs: Sequence[str],
-        rejects: Path | None,
-        late: Path | None,
+        rejects: str | None,
+        late: str | None,
         in_batches: bool,
     ) -> None:
         """What goes in and what comes out, before Spark is started for it."""
@@ -111,16 +111,13 @@ class _SparkRun:
         sources = [n for n, p in self.schema.predicates.items() if p.kind is not Kind.DERIVED]
         self.answered = the(self.program.contract).outputs
         given = dict(pairs(inputs, "--input", sources))
-        declared = {i.pred: i.path for i in declared_inputs(self.program, header=self.header)}
+        declared = {i.pred: str(i.path) for i in declared_inputs(self.program, header=self.header)}
         self.inputs = {**declared, **given}
-        for name, path in self.inputs.items():
-            if not path.exists():
-                raise SourceError(f"there is no file '{path}' for `{name}`")
+        for name, place in self.inputs.items():
+            if "://" not in place and not Path(place).exists():
+                raise SourceError(f"there is no file '{place}' for `{name}`")
         self.paths = dict(pairs(outputs, "--output", self.answered))
-        if rejects:
-            self.paths["rejects"] = rejects
-        if late:
-            self.paths["late"] = late
+        self.paths |= {n: p for n, p in (("rejects", rejects), ("late", late)) if p}
         self.printed = [n for n in self.answered if n not in self.paths]
         if in_batches and self.printed and self.form == "table":
             raise click.UsageError(
@@ -203,12 +200,17 @@ class _SparkRun:
 
     # ------------------------------------------------------------------------- micro-batches
 
-    def follow(self, checkpoint: Path | None, *, until_caught_up: bool) -> None:
+    def follow(self, checkpoint: str | None, *, until_caught_up: bool) -> None:
         from streamlog.spark.inputs import Inputs
+        from streamlog.spark.session import is_local
         from streamlog.spark.sources import read, read_stream
         from streamlog.spark.start import started
         from streamlog.spark.streaming import Relations
 
+        if checkpoint is None and not is_local(self.spark):
+            raise click.UsageError(
+                "on a cluster, --follow needs --checkpoint, where all workers see it"
+            )
         frames: dict[str, DataFrame] = {}
         texts = set()
         for name, path in self.inputs.items():
@@ -221,7 +223,7 @@ class _SparkRun:
 
         self.types = column_types(self.program, given.types)
         self.printing = self._printing()
-        sinks: dict[str, Sink] = {name: str(path) for name, path in self.paths.items()}
+        sinks: dict[str, Sink] = dict(self.paths)
         for name in self.printed:
             sinks[name] = Relations(self._printer(name))
         with _folder(checkpoint) as folder:
@@ -309,10 +311,10 @@ def _rows(rows: DataFrame) -> list[Row]:
 
 
 @contextmanager
-def _folder(given: Path | None) -> Iterator[str]:
+def _folder(given: str | None) -> Iterator[str]:
     """The checkpoint folder, or one that lasts as long as the run."""
     if given is not None:
-        yield str(given)
+        yield given
         return
     with tempfile.TemporaryDirectory(prefix="streamlog-") as folder:
         yield folder

@@ -19,6 +19,7 @@ from streamlog.runtime.progress import Clock
 from streamlog.spark import wire
 from streamlog.spark.columns import ColumnTypes
 from streamlog.spark.evaluation import clamped
+from streamlog.spark.written import iso
 from streamlog.syntax.ast import Type
 
 REASON, RAW = "reason", "raw"
@@ -106,9 +107,9 @@ def doubted_of(new: DataFrame, clock: Clock, latest: int) -> DataFrame:
     assert clock.horizon is not None
     rows = new.where(_good(clock) & (F.col("i0") > latest))
     reason = F.concat(
-        _moment(F.col("i0"), clock),
+        _moment("i0", clock),
         F.lit(" is more than the horizon after "),
-        _moment(F.lit(latest), clock),
+        _moment(f"{latest}L", clock),
         F.lit(", the latest time known"),
     )
     return _report(rows, F.lit(clock.stream), reason, _text(rows))
@@ -117,7 +118,7 @@ def doubted_of(new: DataFrame, clock: Clock, latest: int) -> DataFrame:
 def late_of(new: DataFrame, clock: Clock) -> DataFrame:
     rows = new.where(_good(clock) & (F.col("i0") < clamped(clock.progress)))
     passed = F.lit(f", which `{clock.stream}` has passed")
-    at, progress = _moment(F.col("i0"), clock), _moment(F.lit(clock.progress), clock)
+    at, progress = _moment("i0", clock), _moment(f"{clock.progress}L", clock)
     reason = F.concat(at, F.lit(" is earlier than "), progress, passed)
     return _report(rows, F.lit(clock.stream), reason, _text(rows))
 
@@ -126,11 +127,9 @@ def _report(rows: DataFrame, *columns: Column) -> DataFrame:
     return rows.select(*(c.alias(f"c{i}") for i, c in enumerate(columns)))
 
 
-def _moment(time: Column, clock: Clock) -> Column:
-    """A time in words."""
-    if clock.type is not Type.TIME:
-        return time.cast("string")
-    return F.date_format(F.timestamp_micros(time), "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'")
+def _moment(time: str, clock: Clock) -> Column:
+    """A time in words, whatever the session's time zone."""
+    return F.expr(iso(time) if clock.type is Type.TIME else f"CAST({time} AS STRING)")
 
 
 def _text(rows: DataFrame) -> Column:
