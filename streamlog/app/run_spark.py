@@ -125,7 +125,8 @@ class _SparkRun:
             )
 
     def start_spark(self, master: str | None, conf: Sequence[str], packages: Sequence[str]) -> None:
-        from streamlog.spark.session import session
+        from streamlog.spark.session import is_submitted, session
+        from streamlog.spark.topics import CONNECTOR, SCHEME
 
         settings: dict[str, str] = {}
         for text in conf:
@@ -133,6 +134,11 @@ class _SparkRun:
             if not equals:
                 raise click.UsageError(f"--conf takes KEY=VALUE, not '{text}'")
             settings[key] = value
+        places = (*self.inputs.values(), *self.paths.values())
+        if any(p.startswith(SCHEME) for p in places) and not is_submitted():
+            asked = (*packages, *settings.values())  # perhaps as files, in spark.jars
+            if not any("spark-sql-kafka" in text for text in asked):
+                packages = [*packages, CONNECTOR]
         with self._live("starting Spark"):
             self.spark = session(master, settings, packages)
 

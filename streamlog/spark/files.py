@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
+
+from streamlog.runtime.sources import SourceError
 
 
 class Files:
@@ -15,7 +18,11 @@ class Files:
         self._jvm = context._jvm
         configuration = context._jsc.hadoopConfiguration()
         path = self._jvm.org.apache.hadoop.fs.Path(root)
-        self._system = path.getFileSystem(configuration)
+        try:
+            self._system = path.getFileSystem(configuration)
+        except Py4JJavaError as error:
+            why = error.java_exception.getMessage()
+            raise SourceError(f"'{root}' is nowhere that this Spark can read: {why}") from None
         self._context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
             self._system.getUri(), configuration
         )
@@ -34,6 +41,21 @@ class Files:
             return []
         found = (str(s.getPath().getName()) for s in self._system.listStatus(path))
         return sorted(n for n in found if not n.startswith("."))
+
+    def below(self) -> list[str]:
+        """The files of the root that are not hidden, by name; the root, if it is a file."""
+        if not self._system.exists(self._root):
+            raise SourceError(f"there is no file '{self.root}'")
+        found = [s.getPath() for s in self._system.listStatus(self._root) if s.isFile()]
+        return sorted(str(p.toString()) for p in found if str(p.getName())[0] not in "._")
+
+    def head(self, path: str, size: int) -> bytes:
+        """How a file of `below` begins."""
+        stream = self._system.open(self._jvm.org.apache.hadoop.fs.Path(path))
+        try:
+            return bytes(stream.readNBytes(size))
+        finally:
+            stream.close()
 
     def read(self, name: str) -> str | None:
         path = self._path(name)

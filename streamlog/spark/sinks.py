@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 from streamlog.runtime.sinks import csv_lines, open_sink
 from streamlog.runtime.sources import CSV, JSON_LINES, PARQUET, SourceError, format_of
 from streamlog.spark.session import is_local
+from streamlog.spark.topics import SCHEME, send
 from streamlog.spark.values import in_calendar, let, text
 from streamlog.spark.written import duration, iso
 from streamlog.syntax.ast import Type
@@ -42,10 +43,13 @@ def write(
 
     Without a batch, `path` becomes one file if its name says of which kind, and else a folder
     with one. With one, the file is in the folder `batch=<id>` of `path`: written again it is
-    replaced, and a batch without rows leaves none.
+    replaced, and a batch without rows leaves none. A topic gets the rows as JSON, in that order.
     """
     # In one task: a sort over several would first look at the rows, and so compute them twice.
     ordered = rows.repartition(1).sortWithinPartitions(*rows.columns)
+    if str(path).startswith(SCHEME):
+        send(ordered.selectExpr(f"{_json(names, types)} AS value"), str(path))
+        return
     target = Path(path)
     kind = format or format_of(target)
     if "://" in str(path):
