@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
     from streamlog.runtime.executor import Row
     from streamlog.spark import DataFrame
     from streamlog.spark.inputs import Count, Inputs
-    from streamlog.spark.start import Running
     from streamlog.spark.streaming import Sink
+    from streamlog.spark.watching import Status
 
 TOLD = 5
 
@@ -237,14 +239,14 @@ class _SparkRun:
             running = started(
                 self.program, given, sinks, folder, trigger=trigger, strategy=self.strategy
             )
-            try:
-                with self._live("waiting for rows") as status:
-                    while not running.wait(1):
-                        _told(status, running)
-                if until_caught_up:
+            with self._live("waiting for rows") as line, _asked_to_stop() as asked:
+                while not asked.is_set() and not running.wait(1):
+                    if line is not None and running.status.batch is not None:
+                        line.update(live_line(running.status))
+                if asked.is_set() or not until_caught_up:
+                    running.stop()
+                else:
                     running.end()
-            except KeyboardInterrupt:
-                running.stop()
             total = running.run.store.last
             figures = total.figures if total else {}
         self.printing.finish()
@@ -255,9 +257,10 @@ class _SparkRun:
             for name, (rows, rejected, late) in figures.get("streams", {}).items()
         }
         self.rejected = sum(c.rejected for c in counts.values())
-        jobs = sum(f.jobs for f in running.figures)
-        rounds = sum(f.rounds for f in running.figures)
-        self._closing(counts, figures.get("answers", {}), jobs, rounds)
+        record = running.run.record
+        self._closing(counts, figures.get("answers", {}), record.jobs, record.rounds)
+        for held in running.status.held:
+            click.echo(str(held), err=True)
 
     def _printer(self, name: str) -> Callable[[DataFrame, int], None]:
         def printer(rows: DataFrame, batch: int) -> None:
@@ -317,6 +320,27 @@ def _rows(rows: DataFrame) -> list[Row]:
 
 
 @contextmanager
+def _asked_to_stop() -> Iterator[Event]:
+    """Ctrl-C, and the SIGTERM of service managers; asked again, the run ends at once.
+
+    PySpark's own handler would call Spark in the middle of another call, and cancel the batch.
+    """
+    asked = Event()
+
+    def ask(number: int, frame: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def _folder(given: str | None) -> Iterator[str]:
     """The checkpoint folder, or one that lasts as long as the run."""
     if given is not None:
@@ -326,14 +350,12 @@ def _folder(given: str | None) -> Iterator[str]:
         yield folder
 
 
-def _told(status: Any, running: Running) -> None:
-    if status is None or not running.figures:
-        return
-    last = running.figures[-1]
-    figures = running.run.store.last.figures if running.run.store.last else {}
-    rows = sum(count for count, *_ in figures.get("streams", {}).values())
-    answers = sum(figures.get("answers", {}).values())
-    status.update(
-        f"batch {last.batch} · {rows:,} rows · progress {running.moment} · {last.jobs} jobs · "
-        f"{last.state:,} rows of state · {answers:,} answers"
-    )
+def live_line(status: Status) -> str:
+    """What a run is doing, as far as one line can say."""
+    told = [f"batch {status.batch}", f"{status.rows:,} rows"]
+    if status.rows_a_second:
+        told.append(f"{status.rows_a_second:,.0f} a second")
+    told += (f"{s.behind:,} behind" for s in status.sources if s.behind)
+    told.append(status.slowest or f"progress {', '.join(status.progress.values())}")
+    told += (f"{status.state:,} rows of state", f"{status.answers:,} answers")
+    return " · ".join(told)
