@@ -45,14 +45,15 @@ TOLD = 5  # rejected or late rows that are shown; the rest is counted
     "inputs",
     metavar="NAME=PATH",
     multiple=True,
-    help="Rows of a stream or table: .csv, .jsonl or .parquet. Goes before the program's `from`.",
+    help="Rows of a stream or table: .csv, .jsonl or .parquet; on Spark also hdfs:// and the like, "
+    "or kafka://HOST:PORT/TOPIC. Goes before the program's `from`.",
 )
 @click.option(
     "--output",
     "outputs",
     metavar="NAME=PATH",
     multiple=True,
-    help="Where an output's answers go instead of standard output: .csv, .jsonl or .parquet.",
+    help="Where an output's answers go instead of standard output: places as for --input.",
 )
 @click.option(
     "--format",
@@ -107,6 +108,7 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
     streamlog run airport.slog --input report=today.jsonl --format csv
     streamlog run airport.slog --engine local --output pc_alarm=out.parquet
     streamlog run airport.slog --follow --input report=in --output pc_alarm=out
+    streamlog run a.slog --follow --input r=kafka://host:9092/r --format csv
     streamlog run --batch history.slog --format csv > answers.csv
     """
     from streamlog.compiler import Mode
