@@ -43,7 +43,7 @@ def main() -> None:
     batches = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     spark = session("local[2]", TINY)
     rng = Random(3)
-    seconds, folders, state, files, memory = [], [], [], [], []
+    seconds, folders, state, files, memory, jobs = [], [], [], [], [], []
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         for stream in ("pre_alarm", "report"):
@@ -60,6 +60,7 @@ def main() -> None:
             seconds.append(last.seconds)
             folders.append(last.folders)
             state.append(last.state)
+            jobs.append(last.jobs)
             files.append(sum(1 for _ in (root / "state" / "batches").rglob("*.parquet")))
             memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         running.stop()
@@ -82,7 +83,7 @@ def main() -> None:
         print(
             f"batches {start_}-{stop}: {sum(seconds[part]) / len(seconds[part]):.2f} s a batch, "
             f"up to {max(state[part]):,} rows in {max(files[part])} files, "
-            f"{max(memory[part]):.0f} MiB, {max(f.jobs for f in running.figures[part])} jobs"
+            f"{max(memory[part]):.0f} MiB, {max(jobs[part])} jobs"
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -43,14 +42,15 @@ _SPARK_ONLY = (
     "inputs",
     metavar="NAME=PATH",
     multiple=True,
-    help="Rows of a stream or table: .csv, .jsonl or .parquet. Goes before the program's `from`.",
+    help="Rows of a stream or table: .csv, .jsonl or .parquet; on Spark also hdfs:// and the like, "
+    "or kafka://HOST:PORT/TOPIC. Goes before the program's `from`.",
 )
 @click.option(
     "--output",
     "outputs",
     metavar="NAME=PATH",
     multiple=True,
-    help="Where an output's answers go instead of standard output: .csv, .jsonl or .parquet.",
+    help="Where an output's answers go instead of standard output: places as for --input.",
 )
 @click.option(
     "--format",
@@ -64,7 +64,7 @@ _SPARK_ONLY = (
 @click.option(
     "--checkpoint",
     metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=click.Path(file_okay=False),
     help="Save the state there, and go on from it after an interruption.",
 )
 @click.option("--strict", is_flag=True, help="Stop at the first row that is rejected.")
@@ -76,8 +76,8 @@ _SPARK_ONLY = (
     show_default=True,
     help="Local: evaluate whenever so many rows have been read.",
 )
-@click.option("--rejects", metavar="PATH", type=click.Path(path_type=Path), help="Keep bad rows.")
-@click.option("--late", metavar="PATH", type=click.Path(path_type=Path), help="Keep late rows.")
+@click.option("--rejects", metavar="PATH", help="Keep bad rows.")
+@click.option("--late", metavar="PATH", help="Keep late rows.")
 @click.option(
     "--follow", is_flag=True, help="Spark: inputs are folders being filled; run until interrupted."
 )
@@ -116,6 +116,7 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
     streamlog run airport.slog --input report=today.jsonl --format csv
     streamlog run airport.slog --engine local --output pc_alarm=out.parquet
     streamlog run airport.slog --follow --input report=in --output pc_alarm=out
+    streamlog run a.slog --follow --input r=kafka://host:9092/r --format csv
     streamlog run --batch history.slog --format csv > answers.csv
     """
     from streamlog.compiler import Mode
@@ -149,7 +150,7 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
     ctx.exit(0 if fine else 1)
 
 
-def pairs(given: Sequence[str], option: str, known: Sequence[str]) -> list[tuple[str, Path]]:
+def pairs(given: Sequence[str], option: str, known: Sequence[str]) -> list[tuple[str, str]]:
     found = []
     for text in given:
         name, equals, path = text.partition("=")
@@ -159,5 +160,5 @@ def pairs(given: Sequence[str], option: str, known: Sequence[str]) -> list[tuple
             near = did_you_mean(name, known)
             hint = f"did you mean '{near}'?" if near else f"there is {', '.join(known) or 'none'}"
             raise click.UsageError(f"{option}: the program has no '{name}' to use here; {hint}")
-        found.append((name, Path(path)))
+        found.append((name, path))
     return found

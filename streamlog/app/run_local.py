@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 TOLD = 5  # rejected or late rows that are shown; the rest is counted
 
 
+def _here(place: str) -> Path:
+    """A path of this machine, which is all that this process can use alone."""
+    if "://" in place:
+        raise click.UsageError(f"'{place}' is for --engine spark")
+    return Path(place)
+
+
 class LocalRun:
     """One run: inputs, engine, outputs, and what is told along the way."""
 
@@ -35,26 +42,26 @@ class LocalRun:
         outputs: Sequence[str],
         form: str,
         no_header: bool,
-        checkpoint: Path | None,
+        checkpoint: str | None,
         strict: bool,
         every: int,
-        rejects: Path | None,
-        late: Path | None,
+        rejects: str | None,
+        late: str | None,
     ) -> None:
         from streamlog.analysis.schema import Kind
         from streamlog.app.answers import Answers, asked, columns_of
         from streamlog.compiler import the
 
         self.program, self.schema = program, the(program.schema)
-        self.checkpoint, self.strict, self.every = checkpoint, strict, every
+        self.checkpoint = _here(checkpoint) if checkpoint else None
+        self.strict, self.every = strict, every
         answers = the(program.contract).outputs
         sources = [n for n, p in self.schema.predicates.items() if p.kind is not Kind.DERIVED]
-        self.inputs = self._inputs(pairs(inputs, "--input", sources), not no_header)
-        self.paths = dict(pairs(outputs, "--output", answers))
-        if rejects:
-            self.paths["rejects"] = rejects
-        if late:
-            self.paths["late"] = late
+        given = [(name, _here(place)) for name, place in pairs(inputs, "--input", sources)]
+        self.inputs = self._inputs(given, not no_header)
+        places = dict(pairs(outputs, "--output", answers))
+        places |= {n: p for n, p in (("rejects", rejects), ("late", late)) if p}
+        self.paths = {name: _here(place) for name, place in places.items()}
         printed = [n for n in answers if n not in self.paths]
         if checkpoint and printed and form == "table":
             # Tables are printed at the end: what came before an interruption would be missing.

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamlog.app.interrupts import leave, on_interrupt
+from streamlog.app.interrupts import asked_to_stop, interruptible
 from streamlog.app.java import java_problem
 from streamlog.compiler import Compilation, the
 
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from streamlog.runtime.executor import Row
     from streamlog.spark import DataFrame
     from streamlog.spark.inputs import Count, Inputs
-    from streamlog.spark.start import Running
     from streamlog.spark.streaming import Sink
+    from streamlog.spark.watching import Status
 
 TOLD = 5
 
@@ -36,11 +35,11 @@ def run_on_spark(
     outputs: Sequence[str],
     form: str,
     no_header: bool,
-    checkpoint: Path | None,
+    checkpoint: str | None,
     strict: bool,
     every: int,
-    rejects: Path | None,
-    late: Path | None,
+    rejects: str | None,
+    late: str | None,
     follow: bool,
     master: str | None,
     conf: Sequence[str],
@@ -71,7 +70,7 @@ def run_on_spark(
         run = _SparkRun(program, form, strategy, not no_header)
         run.open(inputs, outputs, rejects, late, in_batches)
         run.start_spark(master, conf, packages)
-        with on_interrupt(leave):
+        with interruptible():
             if in_batches:
                 run.follow(checkpoint, files_per_batch, kind, until_caught_up=not follow)
             else:
@@ -109,8 +108,8 @@ class _SparkRun:
         self,
         inputs: Sequence[str],
         outputs: Sequence[str],
-        rejects: Path | None,
-        late: Path | None,
+        rejects: str | None,
+        late: str | None,
         in_batches: bool,
     ) -> None:
         """What goes in and what comes out, before Spark is started for it."""
@@ -121,16 +120,13 @@ class _SparkRun:
         sources = [n for n, p in self.schema.predicates.items() if p.kind is not Kind.DERIVED]
         self.answered = the(self.program.contract).outputs
         given = dict(pairs(inputs, "--input", sources))
-        declared = {i.pred: i.path for i in declared_inputs(self.program, header=self.header)}
+        declared = {i.pred: str(i.path) for i in declared_inputs(self.program, header=self.header)}
         self.inputs = {**declared, **given}
-        for name, path in self.inputs.items():
-            if not path.exists():
-                raise SourceError(f"there is no file '{path}' for `{name}`")
+        for name, place in self.inputs.items():
+            if "://" not in place and not Path(place).exists():
+                raise SourceError(f"there is no file '{place}' for `{name}`")
         self.paths = dict(pairs(outputs, "--output", self.answered))
-        if rejects:
-            self.paths["rejects"] = rejects
-        if late:
-            self.paths["late"] = late
+        self.paths |= {n: p for n, p in (("rejects", rejects), ("late", late)) if p}
         self.printed = [n for n in self.answered if n not in self.paths]
         if in_batches and self.printed and self.form == "table":
             raise click.UsageError(
@@ -138,7 +134,8 @@ class _SparkRun:
             )
 
     def start_spark(self, master: str | None, conf: Sequence[str], packages: Sequence[str]) -> None:
-        from streamlog.spark.session import session
+        from streamlog.spark.session import is_submitted, session
+        from streamlog.spark.topics import CONNECTOR, SCHEME
 
         settings: dict[str, str] = {}
         for text in conf:
@@ -146,6 +143,11 @@ class _SparkRun:
             if not equals:
                 raise click.UsageError(f"--conf takes KEY=VALUE, not '{text}'")
             settings[key] = value
+        places = (*self.inputs.values(), *self.paths.values())
+        if any(p.startswith(SCHEME) for p in places) and not is_submitted():
+            asked = (*packages, *settings.values())  # perhaps as files, in spark.jars
+            if not any("spark-sql-kafka" in text for text in asked):
+                packages = [*packages, CONNECTOR]
         with self._live("starting Spark"):
             self.spark = session(master, settings, packages)
 
@@ -217,17 +219,22 @@ class _SparkRun:
 
     def follow(
         self,
-        checkpoint: Path | None,
+        checkpoint: str | None,
         most_files: int | None,
         kind: str | None,
         *,
         until_caught_up: bool,
     ) -> None:
         from streamlog.spark.inputs import Inputs
+        from streamlog.spark.session import is_local
         from streamlog.spark.sources import read, read_stream
         from streamlog.spark.start import started
         from streamlog.spark.streaming import Relations
 
+        if checkpoint is None and not is_local(self.spark):
+            raise click.UsageError(
+                "on a cluster, --follow needs --checkpoint, where all workers see it"
+            )
         frames: dict[str, DataFrame] = {}
         texts = set()
         for name, path in self.inputs.items():
@@ -242,7 +249,7 @@ class _SparkRun:
 
         self.types = column_types(self.program, given.types)
         self.printing = self._printing()
-        sinks: dict[str, Sink] = {name: str(path) for name, path in self.paths.items()}
+        sinks: dict[str, Sink] = dict(self.paths)
         for name in self.printed:
             sinks[name] = Relations(self._printer(name))
         with _folder(checkpoint) as folder:
@@ -250,15 +257,14 @@ class _SparkRun:
             running = started(
                 self.program, given, sinks, folder, trigger=trigger, strategy=self.strategy
             )
-            stopped = Event()
-            quietly = on_interrupt(lambda *_: stopped.set())
-            with quietly, self._live("waiting for rows") as status:
-                while not stopped.is_set() and not running.wait(1):
-                    _told(status, running)
-            if stopped.is_set():
-                self._stop(running)
-            elif until_caught_up:
-                running.end()
+            with self._live("waiting for rows") as line, asked_to_stop() as asked:
+                while not asked.is_set() and not running.wait(1):
+                    if line is not None and running.status.batch is not None:
+                        line.update(live_line(running.status))
+                if asked.is_set() or not until_caught_up:
+                    running.stop()
+                else:
+                    running.end()
             total = running.run.store.last
             figures = total.figures if total else {}
         self.printing.finish()
@@ -269,15 +275,10 @@ class _SparkRun:
             for name, (rows, rejected, late) in figures.get("streams", {}).items()
         }
         self.rejected = sum(c.rejected for c in counts.values())
-        jobs = sum(f.jobs for f in running.figures)
-        rounds = sum(f.rounds for f in running.figures)
-        self._closing(counts, figures.get("answers", {}), jobs, rounds)
-
-    def _stop(self, running: Running) -> None:
-        """A batch at hand is cut off, to be done again; what Spark says to that helps nobody."""
-        self.spark.sparkContext.setLogLevel("OFF")
-        running.stop()
-        self.spark.sparkContext.setLogLevel("ERROR")
+        record = running.run.record
+        self._closing(counts, figures.get("answers", {}), record.jobs, record.rounds)
+        for held in running.status.held:
+            click.echo(str(held), err=True)
 
     def _printer(self, name: str) -> Callable[[DataFrame, int], None]:
         def printer(rows: DataFrame, batch: int) -> None:
@@ -344,23 +345,21 @@ def _rows(rows: DataFrame) -> list[Row]:
 
 
 @contextmanager
-def _folder(given: Path | None) -> Iterator[str]:
+def _folder(given: str | None) -> Iterator[str]:
     """The checkpoint folder, or one that lasts as long as the run."""
     if given is not None:
-        yield str(given)
+        yield given
         return
     with tempfile.TemporaryDirectory(prefix="streamlog-") as folder:
         yield folder
 
 
-def _told(status: Any, running: Running) -> None:
-    if status is None or not running.figures:
-        return
-    last = running.figures[-1]
-    figures = running.run.store.last.figures if running.run.store.last else {}
-    rows = sum(count for count, *_ in figures.get("streams", {}).values())
-    answers = sum(figures.get("answers", {}).values())
-    status.update(
-        f"batch {last.batch} · {rows:,} rows · progress {running.moment} · "
-        f"{_count(last.jobs, 'job')} · {last.state:,} rows of state · {answers:,} answers"
-    )
+def live_line(status: Status) -> str:
+    """What a run is doing, as far as one line can say."""
+    told = [f"batch {status.batch}", f"{status.rows:,} rows"]
+    if status.rows_a_second:
+        told.append(f"{status.rows_a_second:,.0f} a second")
+    told += (f"{s.behind:,} behind" for s in status.sources if s.behind)
+    told.append(status.slowest or f"progress {', '.join(status.progress.values())}")
+    told += (f"{status.state:,} rows of state", f"{status.answers:,} answers")
+    return " · ".join(told)

@@ -51,18 +51,13 @@ class Input:
 
 
 def format_of(path: Path) -> str:
-    """What kind of file this is, by its name; a folder has Parquet."""
-    return PARQUET if path.is_dir() else named_format(path)
-
-
-def named_format(path: Path) -> str:
-    """What kind a name speaks of, whatever is there."""
-    try:
-        return _FORMATS[path.suffix.lower()]
-    except KeyError:
-        raise SourceError(
-            f"what kind of file is '{path}'? The name should end in .csv, .jsonl or .parquet"
-        ) from None
+    """What kind of file this is, by its name; a folder without such a name is one of Parquet."""
+    kind = _FORMATS.get(path.suffix.lower())
+    if kind is not None or path.is_dir():
+        return kind or PARQUET
+    raise SourceError(
+        f"what kind of file is '{path}'? The name should end in .csv, .jsonl or .parquet"
+    )
 
 
 def read(source: Input, checker: Checker, skip: int = 0) -> Rows:

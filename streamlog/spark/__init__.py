@@ -5,5 +5,6 @@ from pyspark.sql import DataFrame
 from streamlog.spark.batch import Answers, Metrics, run
 from streamlog.spark.session import session
 from streamlog.spark.start import Running, start
+from streamlog.spark.watching import Status
 
-__all__ = ["Answers", "DataFrame", "Metrics", "Running", "run", "session", "start"]
+__all__ = ["Answers", "DataFrame", "Metrics", "Running", "Status", "run", "session", "start"]

@@ -10,9 +10,13 @@ from pyspark.errors import PySparkException
 
 from streamlog.runtime.executor import LimitError
 from streamlog.runtime.functions import EvaluationError
+from streamlog.runtime.sources import SourceError
 
 # The last line of the traceback of a task.
 _RAISED = re.compile(r"^[\w.]*\b(EvaluationError|LimitError): (.*)$", re.MULTILINE)
+
+# Of a broker that is not there, or does not let us in.
+_KAFKA = re.compile(r"org\.apache\.kafka\.common\.(?:errors\.)?\w+Exception: (.*)")
 
 _ANSI = {
     "DIVIDE_BY_ZERO": "division by zero",
@@ -32,7 +36,7 @@ def explained() -> Iterator[None]:
 
 
 def in_our_words(error: PySparkException) -> Exception | None:
-    """What the rules did wrong, if that is what the error is about."""
+    """What the rules did wrong, or what a broker said, if that is what the error is about."""
     text = str(error)
     found = _RAISED.search(text)
     if found is not None:
@@ -41,4 +45,5 @@ def in_our_words(error: PySparkException) -> Exception | None:
     for condition, words in _ANSI.items():
         if f"[{condition}" in text:
             return EvaluationError(words)
-    return None
+    broker = _KAFKA.search(text)
+    return None if broker is None else SourceError(f"Kafka: {broker[1].strip()}")

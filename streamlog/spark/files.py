@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
+
+from streamlog.runtime.sources import SourceError
 
 
 class Files:
@@ -16,7 +19,11 @@ class Files:
         self._jvm = context._jvm
         configuration = context._jsc.hadoopConfiguration()
         path = self._jvm.org.apache.hadoop.fs.Path(root)
-        self._system = path.getFileSystem(configuration)
+        try:
+            self._system = path.getFileSystem(configuration)
+        except Py4JJavaError as error:
+            why = error.java_exception.getMessage()
+            raise SourceError(f"'{root}' is nowhere that this Spark can read: {why}") from None
         if self._system.getScheme() == "file" and not path.isAbsolute():
             # Java's working folder stays where it was started, whatever Python does.
             path = self._jvm.org.apache.hadoop.fs.Path(str(Path(root).absolute()))
@@ -38,6 +45,21 @@ class Files:
             return []
         found = (str(s.getPath().getName()) for s in self._system.listStatus(path))
         return sorted(n for n in found if not n.startswith("."))
+
+    def below(self) -> list[str]:
+        """The files of the root that are not hidden, by name; the root, if it is a file."""
+        if not self._system.exists(self._root):
+            raise SourceError(f"there is no file '{self.root}'")
+        found = [s.getPath() for s in self._system.listStatus(self._root) if s.isFile()]
+        return sorted(str(p.toString()) for p in found if str(p.getName())[0] not in "._")
+
+    def head(self, path: str, size: int) -> bytes:
+        """How a file of `below` begins."""
+        stream = self._system.open(self._jvm.org.apache.hadoop.fs.Path(path))
+        try:
+            return bytes(stream.readNBytes(size))
+        finally:
+            stream.close()
 
     def read(self, name: str) -> str | None:
         path = self._path(name)

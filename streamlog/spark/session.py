@@ -11,23 +11,29 @@ from typing import Any
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+# For Spark that is started here, wherever its tasks run.
+OURS: Mapping[str, str] = {
+    "spark.app.name": "streamlog",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # The plans of rules with many goals are deep.
+    "spark.driver.extraJavaOptions": "-Xss16m",
+}
+
 # For one machine and small data; nothing here changes an answer.
 LOCAL: Mapping[str, str] = {
+    **OURS,
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     # Every stage that is re-planned is a job of its own, and jobs are what small data costs.
     "spark.sql.adaptive.enabled": "false",
     # A broadcast is a job too; tables are broadcast where that is asked for.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
     "spark.driver.memory": "4g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # The plans of rules with many goals are deep.
-    "spark.driver.extraJavaOptions": "-Xss16m",
 }
 
 
@@ -55,28 +61,44 @@ def session(
     """The active session, else a new one.
 
     A session that somebody else made is taken as it is. The local settings are for a master in
-    this process; on a cluster, and under `spark-submit`, Spark's own stand, but for `conf`.
+    this process; on a cluster Spark's own stand, and under `spark-submit` what it was told.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return usable(active)
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if master is None and not submitted:
-        master = "local[*]"
-    # Workers must run this very Python, with the packages it has.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if master is not None and master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        quiet = (Path(__file__).parent / "log4j2.properties").as_uri()
-        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={quiet}")
-    builder = SparkSession.builder.appName("streamlog")
-    if master is not None:
-        builder = builder.master(master)
-    settings = dict(LOCAL) if master is not None and master.startswith("local") else {}
-    settings.setdefault("spark.sql.ansi.enabled", "true")
+    given = dict(conf or {})
     if packages:
-        settings["spark.jars.packages"] = ",".join(packages)
-    for key, value in {**settings, **(conf or {})}.items():
+        given["spark.jars.packages"] = ",".join(packages)
+    if is_submitted():
+        return _submitted(master, given)
+    master = master or "local[*]"
+    local = master.startswith("local")
+    # Workers must run this very Python, with the packages it has, unless told where theirs is.
+    os.environ.setdefault("PYSPARK_PYTHON", given.get("spark.pyspark.python", sys.executable))
+    quiet = (Path(__file__).parent / "log4j2.properties").as_uri()
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={quiet}")
+    if local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return _built({"spark.master": master, **(LOCAL if local else OURS), **given})
+
+
+def is_submitted() -> bool:
+    """Whether `spark-submit` has started this process, and a JVM for it."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _submitted(master: str | None, given: Mapping[str, str]) -> SparkSession:
+    """In a JVM that `spark-submit` has started: it is too late for some settings."""
+    late = [key for key in given if key == "spark.jars.packages" or "spark.driver." in key]
+    if master is not None or late:
+        what = "--master" if master is not None else late[0]
+        raise SessionError(f"spark-submit has started Spark already; give it {what} instead")
+    return _built({"spark.sql.ansi.enabled": "true", **given})
+
+
+def _built(settings: Mapping[str, str]) -> SparkSession:
+    builder = SparkSession.builder
+    for key, value in settings.items():
         builder = builder.config(key, value)
     try:
         return usable(builder.getOrCreate())
@@ -98,6 +120,12 @@ def usable(spark: SparkSession) -> SparkSession:
             "become a wrong answer instead of an error; set it to true"
         )
     return spark
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Whether tasks run in this process, and so see the files of this machine."""
+    context: Any = spark.sparkContext
+    return bool(context._jsc.sc().isLocal())
 
 
 class Jobs:

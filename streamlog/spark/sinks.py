@@ -1,7 +1,7 @@
 """Answers of Spark to files that read as those of the local engine (`runtime.sinks`).
 
-Spark writes the parts in parallel; here they become one file, which is there whole or not at all.
-Only for paths of this machine: elsewhere, what Spark's own writers leave is what there is.
+A file of this machine is there whole or not at all. Elsewhere (`hdfs://…`), what Spark's own
+writers leave is what there is.
 """
 
 from __future__ import annotations
@@ -17,15 +17,10 @@ from tempfile import mkdtemp
 from pyarrow import parquet
 from pyspark.sql import DataFrame
 
-from streamlog.runtime.sinks import csv_lines
-from streamlog.runtime.sources import (
-    CSV,
-    JSON_LINES,
-    PARQUET,
-    SourceError,
-    format_of,
-    named_format,
-)
+from streamlog.runtime.sinks import csv_lines, open_sink
+from streamlog.runtime.sources import CSV, JSON_LINES, PARQUET, SourceError, format_of
+from streamlog.spark.session import is_local
+from streamlog.spark.topics import SCHEME, send
 from streamlog.spark.values import in_calendar, let, text
 from streamlog.spark.written import duration, iso
 from streamlog.syntax.ast import Type
@@ -48,11 +43,15 @@ def write(
 
     Without a batch, `path` becomes one file if its name says of which kind, and else a folder
     with one. With one, the file is in the folder `batch=<id>` of `path`: written again it is
-    replaced, and a batch without rows leaves none.
+    replaced, and a batch without rows leaves none. A topic gets the rows as JSON, in that order.
     """
+    # In one task: a sort over several would first look at the rows, and so compute them twice.
+    ordered = rows.repartition(1).sortWithinPartitions(*rows.columns)
+    if str(path).startswith(SCHEME):
+        send(ordered.selectExpr(f"{_json(names, types)} AS value"), str(path))
+        return
     target = Path(path)
-    # A batch makes the folder that the next one finds: its name counts.
-    kind = format or (format_of(target) if batch_id is None else named_format(target))
+    kind = format or format_of(target)
     if "://" in str(path):
         _write_elsewhere(shown(rows, names, types), str(path), kind, batch_id)
         return
@@ -65,9 +64,10 @@ def write(
         if target.is_dir():
             raise SourceError(f"'{target}' cannot be written: it is a folder")
         with _beside(target) as folder:
-            whole = _part(rows.sort(*rows.columns), names, types, kind, folder)
-            if whole is not None or batch_id is None:
-                (whole or _empty(folder, names, kind)).replace(target)
+            made = _part if is_local(rows.sparkSession) else _collected
+            whole, is_empty = made(ordered, names, types, kind, folder)
+            if batch_id is None or not is_empty:
+                whole.replace(target)
             else:
                 target.unlink(missing_ok=True)
                 target.parent.rmdir()
@@ -87,41 +87,46 @@ def _beside(target: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _part(rows: DataFrame, names: Names, types: Types, kind: str, folder: Path) -> Path | None:
-    """The rows as one file; None if there are none."""
+def _part(
+    rows: DataFrame, names: Names, types: Types, kind: str, folder: Path
+) -> tuple[Path, bool]:
+    """The rows as a file, written by the task that has them, and whether there are none."""
     parts = folder / "parts"
     if kind == PARQUET:
         with _microseconds(rows):
-            shown(rows, names, types).coalesce(1).write.parquet(str(parts))
+            shown(rows, names, types).write.parquet(str(parts))
         (part,) = parts.glob("part-*.parquet")
-        return part if parquet.read_metadata(part).num_rows else None
+        return part, not parquet.read_metadata(part).num_rows
     line = _csv(types) if kind == CSV else _json(names, types)
     rows.selectExpr(f"{line} AS value").write.text(str(parts), lineSep="\n")
-    found = sorted(p for p in parts.glob("part-*") if p.stat().st_size)
-    if not found:
-        return None
-    whole = _empty(folder, names, kind)
-    with whole.open("ab") as out:
-        for part in found:
-            with part.open("rb") as lines:
-                shutil.copyfileobj(lines, out)
-        out.flush()
-        os.fsync(out.fileno())
-    return whole
-
-
-def _empty(folder: Path, names: Names, kind: str) -> Path:
-    """The file of a relation without rows."""
-    if kind == PARQUET:
-        (part,) = (folder / "parts").glob("part-*.parquet")
-        return part
     whole = folder / "whole"
     whole.write_text(
         csv_lines([tuple(names)], [None] * len(names)) if kind == CSV else "",
         encoding="utf-8",
         newline="",
     )
-    return whole
+    found = [p for p in parts.glob("part-*") if p.stat().st_size]
+    with whole.open("ab") as out:
+        for part in found:
+            with part.open("rb") as lines:
+                shutil.copyfileobj(lines, out)
+        out.flush()
+        os.fsync(out.fileno())
+    return whole, not found
+
+
+def _collected(
+    rows: DataFrame, names: Names, types: Types, kind: str, folder: Path
+) -> tuple[Path, bool]:
+    """Workers have disks of their own: the rows come here, and the local engine's sink has them."""
+    table = rows.toArrow()
+    values = [column.to_pylist() for column in table.columns]
+    whole = folder / f"whole.{kind}"
+    sink = open_sink(whole, names, types)
+    sink.write(zip(*values, strict=True) if values else [()] * table.num_rows)
+    sink.commit()
+    sink.close()
+    return whole, not table.num_rows
 
 
 @contextmanager

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import codecs
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-import pyspark
 from attrs import frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from streamlog.compiler import Compilation, the
 from streamlog.runtime.sources import CSV, JSON_LINES, PARQUET, SourceError, format_of, positions
+from streamlog.spark.files import Files
 from streamlog.spark.ingest import CORRUPT
 from streamlog.spark.lines import BYTES, LINE, as_bytes, fields, objects
+from streamlog.spark.topics import SCHEME, messages
 from streamlog.syntax.ast import Type
-
-# What `session(packages=…)` needs for topics.
-KAFKA = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 
 _HELD: dict[Type, spark_types.DataType] = {
     Type.INT: spark_types.LongType(),
@@ -38,18 +37,20 @@ _HELD: dict[Type, spark_types.DataType] = {
 def read(
     spark: SparkSession, path: str | Path, pred: str, program: Compilation, *, header: bool = True
 ) -> tuple[DataFrame, bool]:
-    """The rows of a file, or of all the files of one kind in a folder.
+    """The rows of a file, or of all the files of one kind in a folder, on this machine or
+    wherever Spark can read (`hdfs://…`); or what a topic has by now (`topics`).
 
     The columns of each file are found by the names in it: files with other columns, or the same
     in another order, may lie in one folder. Without a `header`, columns count by position.
     """
     names = the(program.schema).column_names[pred]
-    # Spark's own working folder stays where it was started, whatever Python does.
-    files = [file.absolute() for file in _files(Path(path))]
+    if str(path).startswith(SCHEME):
+        return objects(messages(spark, str(path), stream=False), names), False
+    files = _files(spark, str(path))
     if not files:
         raise SourceError(f"the folder '{path}' has no .csv, .jsonl or .parquet files")
-    kind = _kind(files, Path(path))
-    paths = [str(f) for f in files]
+    kind = _kind(files, path)
+    paths = [f.place for f in files]
     if kind == JSON_LINES:
         return objects(spark.read.text(paths, lineSep="\n"), names), False
     if kind == PARQUET:
@@ -63,13 +64,13 @@ def read(
         ), False
     temporal = the(program.schema).is_temporal(pred)
     # Files whose first lines are the same are read together.
-    alike: dict[tuple[str, str], list[Path]] = {}
+    alike: dict[tuple[str, str], list[_File]] = {}
     for file in files:
         line = _first_line(file) if header else ""
         if line or not header:
             alike.setdefault((line, _delimiter(file)), []).append(file)
     found = [
-        _Columns.of(line, delimiter, names, group[0], header).read(spark, group, temporal)
+        _Columns.of(line, delimiter, names, group[0].place, header).read(spark, group, temporal)
         for (line, delimiter), group in alike.items()
     ]
     if not found:  # nothing but empty files
@@ -93,26 +94,25 @@ def read_stream(
     kind: str | None = None,
     most_files: int | None = None,
 ) -> tuple[DataFrame, bool]:
-    """The rows of files as they come into a folder; of a topic, `kafka://host:port/topic`, whose
-    messages are JSON; or of Spark's own source for tests, `rate://rows-a-second`.
+    """The rows of files as they come into a folder; of a topic (`topics`); or of Spark's own
+    source for tests, `rate://rows-a-second`.
 
     `kind` (csv, jsonl, parquet) is for a folder that is empty yet; `most_files` is how many are
     read at a time. All CSV files of a folder need the same first line: Spark fails at another.
-    A topic needs the package `KAFKA` in the session; no test here runs against a broker.
     """
     names = the(program.schema).column_names[pred]
     place = str(path)
-    if place.startswith("kafka://"):
-        return objects(_topic(spark, place).selectExpr("CAST(value AS STRING)"), names), False
+    if place.startswith(SCHEME):
+        return objects(messages(spark, place, stream=True), names), False
     if place.startswith("rate://"):
         rate = spark.readStream.format("rate").option("rowsPerSecond", place[7:]).load()
         return rate, False
-    folder = Path(place)
-    if not folder.is_dir():
-        raise SourceError(f"'{path}' is no folder: a stream's files are looked for in one")
-    files = _files(folder)
-    kind = kind or (_kind(files, folder) if files else None)
-    place = str(folder.absolute())
+    if "://" not in place:
+        if not Path(place).is_dir():
+            raise SourceError(f"'{path}' is no folder: a stream's files are looked for in one")
+        place = str(Path(place).absolute())
+    files = _files(spark, place)
+    kind = kind or (_kind(files, path) if files else None)
     reader = spark.readStream
     if most_files is not None:
         reader = reader.option("maxFilesPerTrigger", most_files)
@@ -127,7 +127,7 @@ def read_stream(
             f"'{path}' is empty: say what kind of files will come, csv, jsonl or parquet (--kind)"
         )
     line = _first_line(files[0]) if files and header else ""
-    columns = _Columns.of(line or ",".join(names), _delimiter(*files[:1]), names, folder, header)
+    columns = _Columns.of(line or ",".join(names), _delimiter(*files[:1]), names, place, header)
     # Named like the whole first line, which Spark compares.
     schema, options = _one_column(columns.line if header else LINE), columns.options
     options["enforceSchema"] = "false"
@@ -151,7 +151,7 @@ class _Columns:
 
     @classmethod
     def of(
-        cls, line: str, delimiter: str, names: Sequence[str], path: Path, header: bool
+        cls, line: str, delimiter: str, names: Sequence[str], path: str, header: bool
     ) -> _Columns:
         if not header:
             return cls(names, "", tuple(range(len(names))), len(names), delimiter, header)
@@ -160,7 +160,7 @@ class _Columns:
             found = [f.strip() for f in next(reader)]
         except csv.Error as error:
             raise SourceError(f"the first line of '{path}' names no columns: {error}") from None
-        picked = tuple(positions(names, found, path))
+        picked = tuple(positions(names, found, Path(path)))
         as_bytes = line.encode(errors="surrogateescape").decode(BYTES)
         return cls(names, as_bytes, picked, len(found), delimiter, header)
 
@@ -178,11 +178,11 @@ class _Columns:
             "maxColumns": "1000000",
         }
 
-    def read(self, spark: SparkSession, files: Sequence[Path], temporal: bool) -> DataFrame:
+    def read(self, spark: SparkSession, files: Sequence[_File], temporal: bool) -> DataFrame:
         """The first line of a stream's file is no row, wherever it stands: names are no times. So
         it can be left out by what it says, and what splits CSV, five times as slow, is not needed.
         """
-        paths = [str(f) for f in files]
+        paths = [f.place for f in files]
         if self.header and not temporal:
             reader = spark.read.schema(_one_column(LINE)).options(**self.options)
             return self.fields(_lines(reader.csv(paths)))
@@ -209,35 +209,55 @@ def _lines(split: DataFrame) -> DataFrame:
     return whole.selectExpr(f"{as_bytes(LINE)} AS value")
 
 
-def _delimiter(*files: Path) -> str:
-    return "\t" if files and files[0].suffix.lower() == ".tsv" else ","
+def _delimiter(*files: _File) -> str:
+    return "\t" if files and files[0].place.lower().endswith(".tsv") else ","
 
 
-def _first_line(path: Path) -> str:
+def _first_line(file: _File) -> str:
     """Of those with anything in it."""
     try:
-        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
-            lines = (line.rstrip("\r\n") for line in file)
-            return next((line for line in lines if line.strip()), "")
+        text = file.head().decode("utf-8-sig", errors="surrogateescape")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise SourceError(f"'{path}' cannot be read: {reason}") from None
+        raise SourceError(f"'{file.place}' cannot be read: {reason}") from None
+    lines = (line.rstrip("\r\n") for line in text.split("\n"))
+    return next((line for line in lines if line.strip()), "")
 
 
 # -------------------------------------------------------------------------------- the others
 
 
-def _files(path: Path) -> list[Path]:
+# No first line is longer.
+_HEAD = 1 << 20
+
+
+@frozen
+class _File:
+    place: str
+    head: Callable[[], bytes]  # how it begins
+
+
+def _files(spark: SparkSession, place: str) -> list[_File]:
     """The file, or those of a folder that are not hidden, by name."""
-    if not path.exists():
-        raise SourceError(f"there is no file '{path}'")
-    if not path.is_dir():
-        return [path]
-    return sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
+    if "://" in place:
+        elsewhere = Files(spark, place)
+        return [_File(p, partial(elsewhere.head, p, _HEAD)) for p in elsewhere.below()]
+    if not Path(place).exists():
+        raise SourceError(f"there is no file '{place}'")
+    path = Path(place).absolute()  # Java's working folder stays where it was started
+    found = [path]
+    if path.is_dir():
+        found = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
+    return [_File(str(p), partial(_head, p)) for p in found]
 
 
-def _kind(files: Sequence[Path], path: Path) -> str:
-    kinds = {format_of(file) for file in files}
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEAD)
+
+
+def _kind(files: Sequence[_File], path: str | Path) -> str:
+    kinds = {format_of(Path(file.place)) for file in files}
     if len(kinds) > 1:
         raise SourceError(f"the files in '{path}' are of several kinds: {', '.join(sorted(kinds))}")
     return kinds.pop()
@@ -257,11 +277,3 @@ def _declared(program: Compilation, pred: str, names: Sequence[str]) -> spark_ty
     return spark_types.StructType(
         [spark_types.StructField(n, t) for n, t in zip(names, held, strict=True)]
     )
-
-
-def _topic(spark: SparkSession, address: str) -> DataFrame:
-    servers, slash, topic = address.removeprefix("kafka://").partition("/")
-    if not (servers and slash and topic):
-        raise SourceError(f"a topic is written kafka://host:port/topic, not '{address}'")
-    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
-    return reader.option("subscribe", topic).option("startingOffsets", "earliest").load()

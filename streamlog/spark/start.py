@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,31 +13,30 @@ from pyspark.sql.streaming.query import StreamingQuery
 from streamlog.compiler import Compilation, the
 from streamlog.plan.parts import Strategy
 from streamlog.runtime.executor import Limits
-from streamlog.runtime.values import moment
 from streamlog.spark import arrival
 from streamlog.spark.columns import column_types
 from streamlog.spark.failures import in_our_words
 from streamlog.spark.inputs import InputError, Inputs
 from streamlog.spark.session import usable
-from streamlog.spark.streaming import LATE, REJECTS, Figures, Run, Sink
+from streamlog.spark.streaming import LATE, REJECTS, Run, Sink
+from streamlog.spark.watching import Figures, Status, Watch, status_of
 
 
 class Running:
-    """A program that runs. Its figures are those of every micro-batch since it was started."""
+    """A program that runs."""
 
-    def __init__(self, run: Run, query: StreamingQuery) -> None:
-        self.run, self.query = run, query
+    def __init__(self, run: Run, query: StreamingQuery, watch: Watch) -> None:
+        self.run, self.query, self._watch = run, query, watch
+        watch.run_id = str(query.runId)
 
     @property
     def figures(self) -> list[Figures]:
-        return self.run.figures
+        """Of the last micro-batches since it was started; `run.record` has sums over all."""
+        return list(self.run.record.last)
 
     @property
-    def moment(self) -> str:
-        """How far the slowest stream has come, in words."""
-        clocks = [c for c in self.run.progress.clocks.values() if not c.ended]
-        slowest = min(clocks, key=lambda c: c.progress, default=None)
-        return "the end" if slowest is None else moment(slowest.progress, slowest.type)
+    def status(self) -> Status:
+        return status_of(self.run, self._watch, self.is_active)
 
     @property
     def is_active(self) -> bool:
@@ -60,8 +60,12 @@ class Running:
             raise in_our_words(error) or error from None
 
     def stop(self) -> None:
-        """At once: a micro-batch at hand does not count, and a new start does it again."""
+        """After the micro-batch at hand; a new start goes on from there."""
+        before = self.run.store.last
+        while self.run.store.last is before and self.query.status["isTriggerActive"]:
+            time.sleep(0.02)
         self.query.stop()
+        self.run.spark.streams.removeListener(self._watch)
 
     def end(self) -> None:
         """Stop, and take it that nothing will come any more: what waited is decided."""
@@ -126,4 +130,6 @@ def started(
     )
     if trigger:
         writer = writer.trigger(**trigger)
-    return Running(run, writer.start())
+    watch = Watch()
+    given.spark.streams.addListener(watch)
+    return Running(run, writer.start(), watch)

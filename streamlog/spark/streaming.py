@@ -36,6 +36,7 @@ from streamlog.spark.keeping import Keeping
 from streamlog.spark.session import Jobs
 from streamlog.spark.sinks import shown, write
 from streamlog.spark.store import SHELF, Commit, Folder, Store
+from streamlog.spark.watching import Figures, Record
 
 ROWS, FIRST, BUFFER, STATE = "rows ", "first ", "buffer ", "state "
 REJECTS, LATE = "rejects", "late"
@@ -52,20 +53,6 @@ class Relations:
 
 
 Sink: TypeAlias = str | Take | Relations
-
-
-@frozen
-class Figures:
-    """A micro-batch in numbers."""
-
-    batch: int
-    streams: Mapping[str, Seen]
-    answers: Mapping[str, int]
-    state: int  # rows that are stored
-    folders: int  # that they are stored in
-    rounds: int
-    jobs: int
-    seconds: float
 
 
 class Run:
@@ -95,7 +82,7 @@ class Run:
         self.store = Store(spark, checkpoint, program)
         self.progress = Progress.of(program)
         self._restore()
-        self.figures: list[Figures] = []
+        self.record = Record()
 
     def _restore(self) -> None:
         last = self.store.last
@@ -123,7 +110,7 @@ class Run:
             commit, figures = self._evaluate(new, batch)
         seconds = time.monotonic() - began
         self.store.commit(commit)
-        self.figures.append(Figures(batch, *figures, jobs.count, seconds))
+        self.record.add(Figures(batch, *figures, jobs.count, seconds))
 
     def _work_in(self, spark: SparkSession) -> None:
         """A streaming query has a session of its own, which knows its own views alone."""

@@ -1,4 +1,5 @@
 """`kill -9` of the driver at random moments of a file-to-file run: nothing is lost, nothing twice.
+And SIGTERM, which lets the micro-batch at hand come to its end.
 
 STREAMLOG_KILLS=10 pytest tests/spark/test_kill.py
 """
@@ -19,7 +20,9 @@ import pyarrow.parquet as pq
 import streamlog
 from streamlog.kernel import Kernel
 from streamlog.runtime.executor import END
+from streamlog.spark.session import TINY
 
+CONF = [f"--conf={key}={value}" for key, value in TINY.items()]
 KILLS = int(os.environ.get("STREAMLOG_KILLS", "1"))
 PROGRAM = """
 stream ask(T: int, x: string).
@@ -83,6 +86,39 @@ def test_killed_and_started_again(tmp_path: Path) -> None:
         files = sorted((tmp_path / "out" / name).rglob("part*.parquet"))
         found = [tuple(r.values()) for f in files for r in pq.ParquetFile(f).read().to_pylist()]
         assert sorted(found) == sorted(wanted[name]), name
+
+
+def test_asked_to_stop(tmp_path: Path) -> None:
+    """SIGTERM ends a run after its micro-batch, and it says what it waits for."""
+    demo = Path(__file__).parents[2] / "demos" / "01_first_alarm"
+    args = [str(demo / "alarm.slog"), "--engine", "spark", "--follow", "--master", "local[1]"]
+    for name in ("pre_alarm", "report"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.csv").write_text((demo / f"{name}.csv").read_text())
+        args += ["--input", f"{name}={tmp_path / name}"]
+    args += ["--output", f"pc_alarm={tmp_path / 'out'}", "--checkpoint", str(tmp_path / "state")]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "streamlog.app.cli", "run", *args, *CONF],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        patience = time.monotonic() + 120
+        while not (tmp_path / "state" / "batches" / "0").exists():  # in the middle of the batch
+            assert run.poll() is None and time.monotonic() < patience
+            time.sleep(0.1)
+        run.terminate()
+        _, err = run.communicate(timeout=120)
+    finally:
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.communicate()
+    assert run.returncode == 0, err
+    assert "Traceback" not in err and "Exception" not in err
+    assert "pc_alarm: waiting for `report`, last seen 2026-11-15T08:" in err
+    assert (tmp_path / "state" / "commits" / "0.json").exists()
 
 
 def started(root: Path) -> subprocess.Popen[str]:

@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streamlog.runtime.sinks import open_sink
 from streamlog.runtime.sources import SourceError
-from streamlog.spark import wire
+from streamlog.spark import sinks, wire
+from streamlog.spark.inputs import counted
 from streamlog.spark.sinks import shown, write
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
 
@@ -52,8 +53,16 @@ def local(path: Path, rows: list[tuple[Any, ...]], names: Any = NAMES, types: An
     return path
 
 
+@pytest.mark.parametrize("on_a_cluster", [False, True])
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
-def test_the_same_text(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+def test_the_same_text(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    on_a_cluster: bool,
+) -> None:
+    monkeypatch.setattr(sinks, "is_local", lambda _: not on_a_cluster)
     path = tmp_path / f"a.{kind}"
     write(relation(spark, ROWS), NAMES, TYPES, path)
     expected = local(tmp_path / f"b.{kind}", ROWS).read_bytes().split(b"\n")
@@ -115,6 +124,17 @@ def test_a_batch_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
     found = {str(p.relative_to(out)): p.read_text() for p in out.rglob("*") if p.is_file()}
     assert found == {"batch=0/part.csv": "n\n1\n", "batch=1/part.csv": "n\n4\n"}
     assert sorted(p.name for p in out.iterdir()) == ["batch=0", "batch=1"]
+
+
+def test_rows_are_computed_once(spark: SparkSession, tmp_path: Path) -> None:
+    rows, count = counted(relation(spark, ROWS).repartition(3))
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    try:
+        write(rows, NAMES, TYPES, tmp_path / "a.csv")
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before or "1")
+    assert count() == len(ROWS)
 
 
 def test_where_nothing_can_be_written(spark: SparkSession, tmp_path: Path) -> None:

@@ -181,6 +181,20 @@ def test_a_folder_whose_files_differ(spark: SparkSession, tmp_path: Path) -> Non
         read(spark, tmp_path, "s", S)
 
 
+def test_files_that_are_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("\ufeffarea,T\na,1\n")
+    (tmp_path / "b.csv").write_text("T,area\n2,b\n")
+    (tmp_path / "_SUCCESS").touch()
+    for place in (f"file://{tmp_path}", f"file://{tmp_path}/b.csv"):
+        frame, text = read(spark, place, "s", S)
+        rows = checked(frame, S, "s", TYPES, text).select("c0", "c1").collect()
+        assert sorted(map(tuple, rows)) == [(1, "a"), (2, "b")][-len(rows) :]
+    with pytest.raises(SourceError, match="there is no file"):
+        read(spark, f"file://{tmp_path}/gone", "s", S)
+    with pytest.raises(SourceError, match="nowhere that this Spark can read"):
+        read(spark, "gone://host/a.csv", "s", S)
+
+
 def test_json_lines(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     lines = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -10,14 +11,17 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import streamlog
+from streamlog.app.run_spark import live_line
 from streamlog.compiler import Compilation
 from streamlog.kernel import Kernel
 from streamlog.runtime.checkpoint import CheckpointError
 from streamlog.runtime.executor import END, Row
 from streamlog.spark import Running, start
+from streamlog.spark.watching import KEPT, Figures, Record
 
 # A negation that waits, the first of each key, a count over a window, and a recursion that the
 # kernel does in tasks.
@@ -140,3 +144,54 @@ def test_a_damaged_commit_is_refused(spark: SparkSession, tmp_path: Path) -> Non
         crc.unlink()
     with pytest.raises(CheckpointError, match="checksum is wrong"):
         folders.start(streamlog.compile(PROGRAM))
+
+
+def test_the_stream_that_holds_answers_back_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    folders = Folders(tmp_path, spark)
+    running = folders.start(streamlog.compile(PROGRAM))
+    assert running.status.batch is None and running.status.slowest == "held by `answer`, never seen"
+    folders.fill({"ask": [(10, "a"), (50, "b")], "answer": [(12, "a")]})
+    running.catch_up()
+    status = running.status
+    assert status.is_active and status.failure is None
+    assert (status.batch, status.rows) == (0, 3)
+    assert status.progress == {"ask": "47", "answer": "9"}
+    held = {h.output: str(h) for h in status.held}
+    assert held["open"] == "open: waiting for `answer`, last seen 12"
+    assert held["first"] == "first: waiting for `ask`, last seen 50"
+    patience = time.monotonic() + 20
+    while not running.status.sources and time.monotonic() < patience:
+        time.sleep(0.1)  # Spark tells a moment later
+    assert sorted(s.rows for s in running.status.sources) == [1, 2]
+    line = live_line(running.status)
+    assert line.startswith("batch 0 · 3 rows · ") and "held by `answer`, last seen 12 ·" in line
+    running.end()
+    assert not running.status.held and not running.status.is_active
+
+
+def test_a_failure_is_part_of_the_status(spark: SparkSession, tmp_path: Path) -> None:
+    program = streamlog.compile("stream ask(T: int, x: string). output p. p(T, X) <- ask(T, X).")
+    folders = Folders(tmp_path, spark)
+    rows = spark.readStream.schema("T long, x string").parquet(str(tmp_path / "ask"))
+
+    def broken(rows: DataFrame, batch: int) -> None:
+        raise RuntimeError("the sink is full")
+
+    running = start(program, {"ask": rows}, {"p": broken}, str(tmp_path / "state"))
+    folders.fill({"ask": [(1, "a")]})
+    with pytest.raises(StreamingQueryException):
+        running.catch_up()
+    patience = time.monotonic() + 20
+    while running.status.failure is None and time.monotonic() < patience:
+        time.sleep(0.1)
+    assert "the sink is full" in (running.status.failure or "")
+    assert not running.status.is_active
+    running.stop()
+
+
+def test_figures_do_not_grow_for_ever() -> None:
+    record = Record()
+    for batch in range(KEPT + 5):
+        record.add(Figures(batch, {}, {}, 0, 0, rounds=1, jobs=2, seconds=0.1))
+    assert [record.last[0].batch, record.last[-1].batch] == [5, KEPT + 4]
+    assert (record.batches, record.rounds, record.jobs) == (KEPT + 5, KEPT + 5, 2 * (KEPT + 5))
