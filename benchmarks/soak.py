@@ -3,25 +3,28 @@
     pip install matplotlib
     python benchmarks/soak.py [BATCHES]
 
-Time per batch, rows and folders of state, files in the checkpoint and the driver's memory, printed
-and drawn to benchmarks/results/soak.png.
+Seconds a batch, size of its plan, rows and files of state, and what is in use in Python and, after
+a collection, in Java, printed and drawn to benchmarks/results/soak.png.
 """
 
 from __future__ import annotations
 
-import resource
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from matplotlib import pyplot
+from pyspark.sql import DataFrame, SparkSession
 
 import streamlog
 from streamlog.spark import session, start
 from streamlog.spark.session import TINY
+from streamlog.spark.streaming import Run
 
 PROGRAM = """
 stream pre_alarm(T: time, area: string) slack 10s.
@@ -39,11 +42,48 @@ def filled(folder: Path, stream: str, number: int, rng: Random) -> None:
     pq.write_table(pa.table({"T": times, "area": areas}), folder / stream / f"{number}.parquet")
 
 
+def measure_plans(sizes: list[int]) -> None:
+    """From now on, how many steps the plans of each batch have."""
+    write = Run._write
+
+    def measured(run: Run, shelves: Mapping[str, DataFrame], batch: int) -> Any:
+        plans: list[Any] = [rows._jdf.queryExecution().analyzed() for rows in shelves.values()]
+        sizes.append(sum(plan.toString().count("\n") for plan in plans))
+        return write(run, shelves, batch)
+
+    Run._write = measured  # type: ignore[method-assign]
+
+
+def in_java(spark: SparkSession) -> float:
+    jvm: Any = spark._jvm
+    jvm.java.lang.System.gc()
+    runtime = jvm.java.lang.Runtime.getRuntime()
+    return float(runtime.totalMemory() - runtime.freeMemory()) / 2**20
+
+
+def in_python() -> float:
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+
 def main() -> None:
     batches = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     spark = session("local[2]", TINY)
     rng = Random(3)
-    seconds, folders, state, files, memory, jobs = [], [], [], [], [], []
+    plans: list[int] = []
+    measure_plans(plans)
+    found: dict[str, list[float]] = {
+        title: []
+        for title in (
+            "seconds a batch",
+            "steps of plans",
+            "rows of state",
+            "files of state",
+            "MiB in Java",
+            "MiB in Python",
+            "jobs",
+        )
+    }
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         for stream in ("pre_alarm", "report"):
@@ -57,34 +97,32 @@ def main() -> None:
                 filled(root, stream, number, rng)
             running.catch_up()
             last = running.figures[-1]
-            seconds.append(last.seconds)
-            folders.append(last.folders)
-            state.append(last.state)
-            jobs.append(last.jobs)
-            files.append(sum(1 for _ in (root / "state" / "batches").rglob("*.parquet")))
-            memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+            files = sum(1 for _ in (root / "state" / "batches").rglob("*.parquet"))
+            files += sum(1 for _ in (root / "state" / "merged").rglob("*.parquet"))
+            values = (last.seconds, plans[-1], last.state, files, in_java(spark), in_python())
+            for column, value in zip(found.values(), (*values, last.jobs), strict=True):
+                column.append(value)
         running.stop()
-    figure, axes = pyplot.subplots(4, 1, sharex=True, figsize=(8, 9))
-    for axis, values, title in zip(
-        axes,
-        (seconds, state, files, memory),
-        ("seconds a batch", "rows of state", "files of state", "driver's memory at most (MiB)"),
-        strict=True,
-    ):
+    draw(found)
+    quarter = max(batches // 4, 1)
+    for begin in range(0, batches, quarter):
+        part = {title: values[begin : begin + quarter] for title, values in found.items()}
+        told = (
+            f"{title} {sum(v) / len(v):.4g} (at most {max(v):.4g})" for title, v in part.items()
+        )
+        print(f"batches from {begin}:", ", ".join(told))
+
+
+def draw(found: Mapping[str, list[float]]) -> None:
+    figure, axes = pyplot.subplots(len(found), 1, sharex=True, figsize=(8, 11))
+    for axis, (title, values) in zip(axes, found.items(), strict=True):
         axis.plot(values, linewidth=1)
         axis.set_ylabel(title, fontsize=8)
         axis.set_ylim(bottom=0)
     axes[-1].set_xlabel("micro-batch")
     results = Path(__file__).parent / "results"
     results.mkdir(exist_ok=True)
-    figure.savefig(results / "soak.png", dpi=100)
-    for start_, stop in ((0, batches // 4), (batches // 4, batches // 2), (batches // 2, batches)):
-        part = slice(start_, stop)
-        print(
-            f"batches {start_}-{stop}: {sum(seconds[part]) / len(seconds[part]):.2f} s a batch, "
-            f"up to {max(state[part]):,} rows in {max(files[part])} files, "
-            f"{max(memory[part]):.0f} MiB, {max(jobs[part])} jobs"
-        )
+    figure.savefig(results / "soak.png", dpi=80)
 
 
 if __name__ == "__main__":
