@@ -271,7 +271,8 @@ def bistate_data(bistate: Bistate | None) -> dict[str, Any] | None:
 def plan(compilation: Compilation) -> str:
     from streamlog.plan.strategies import in_words  # sqlglot takes its time
 
-    return explain(the(compilation.plan), compilation.clocks, in_words(_context(compilation)))
+    on_spark = in_words(_context(compilation), the(the(compilation.closed).schema))
+    return explain(the(compilation.plan), compilation.clocks, on_spark)
 
 
 def queries(compilation: Compilation) -> tuple[Statement, ...]:

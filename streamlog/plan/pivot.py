@@ -26,8 +26,10 @@ from streamlog.plan.walk import joins_of, reads
 from streamlog.syntax.ast import Atom, Call, Comparison, Const, Term, Type, Var
 from streamlog.syntax.walk import variables
 
-# Fewer rows are done by one kernel before another has started.
+# So many rows are half a second's work, which is worth another task.
 ROWS_A_KERNEL = 20_000
+# What is not dealt out is sent to every kernel, and kept by every one.
+MOST_KERNELS = 32
 _TRIED = 64  # ways to choose the columns of which the best is taken
 
 TypeOf = Callable[[str, int], Type | None]
@@ -66,8 +68,10 @@ def seat(value: object, kernels: int) -> int:
 
 
 def how_many(rows: int | None, cores: int) -> int:
-    """The cost rule: a kernel for each core, unless the rows are known to be few."""
-    return cores if rows is None else max(1, min(cores, rows // ROWS_A_KERNEL))
+    """The cost rule: a kernel for each core, unless the rows are known to be few. An idle one
+    costs milliseconds."""
+    most = min(cores, MOST_KERNELS)
+    return most if rows is None else max(1, min(most, rows // ROWS_A_KERNEL))
 
 
 # ------------------------------------------------------------------------------- finding it

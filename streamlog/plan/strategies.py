@@ -7,11 +7,14 @@ from types import MappingProxyType
 
 from attrs import frozen
 
-from streamlog.plan.parts import Strategy, rules_of
+from streamlog.analysis.schema import Schema
+from streamlog.plan.parts import Strategy, part, rules_of, stages
 from streamlog.plan.paths import Paths
 from streamlog.plan.paths import in_words as in_words_of
+from streamlog.plan.pivot import Pivot, find
 from streamlog.plan.sql import Context, Unsupported, Untyped, group_query, rule_query
 from streamlog.plan.steps import Component, Plan
+from streamlog.syntax.ast import Var
 
 # Up to so many rows a recursion is done in one task sooner than a round of jobs has started.
 SMALL = 200_000
@@ -48,16 +51,34 @@ def choose(
     return result
 
 
-def in_words(context: Context) -> Mapping[str, str]:
-    """By predicate, what `choose` says whatever the number of rows."""
-    return {pred: _words(choice) for pred, choice in choose(context).items()}
+def in_words(context: Context, schema: Schema) -> Mapping[str, str]:
+    """By predicate, what `choose` says whatever the number of rows, and the pivot of kernels."""
+    plan, choices = context.plan, choose(context)
+    dealt: dict[str, str] = {}
+    for stage in stages(plan, {pred: choice.strategy for pred, choice in choices.items()}):
+        if stage.strategy is Strategy.KERNEL:
+            found = find(part(plan, stage.components), schema.is_temporal, context.types.column)
+            if found is not None:
+                dealt |= {p: _dealt(context, p, found) for c in stage.components for p in c.preds}
+    return {pred: _words(choice, dealt.get(pred, "")) for pred, choice in choices.items()}
 
 
-def _words(choice: Choice) -> str:
+def _words(choice: Choice, dealt: str) -> str:
     if choice == FEW:
-        return f"kernel up to {SMALL:,} rows a batch, else fixpoint (recursive)"
+        comma = "," if dealt else ""
+        return f"kernel{dealt}{comma} up to {SMALL:,} rows a batch, else fixpoint (recursive)"
     unless = ", unless the data tell more" if choice.is_open else ""
-    return f"{choice.strategy.value}{unless} ({choice.reason})"
+    return f"{choice.strategy.value}{dealt}{unless} ({choice.reason})"
+
+
+def _dealt(context: Context, pred: str, pivot: Pivot) -> str:
+    """`, dealt out by X`."""
+    column = pivot.columns[pred]
+    term = pivot.of(rules_of(context.plan, [pred])[0])
+    is_named = isinstance(term, Var) and not term.is_anonymous
+    what = term.name if isinstance(term, Var) and is_named else f"column {column + 1}"
+    unless = "" if context.types.column(pred, column) else " unless it is a float"
+    return f", dealt out by {what}{unless}"
 
 
 def _choice(

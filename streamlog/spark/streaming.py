@@ -23,6 +23,7 @@ from streamlog.analysis.builtins import TICK
 from streamlog.compiler import Compilation, the
 from streamlog.kernel.frontier import Frontiers
 from streamlog.plan.parts import Strategy, stages
+from streamlog.plan.pivot import how_many
 from streamlog.plan.strategies import choose
 from streamlog.runtime.executor import BEGIN, END, Limits
 from streamlog.runtime.progress import Progress
@@ -83,6 +84,7 @@ class Run:
         *,
         strategy: Strategy | None = None,
         limits: Limits | None = None,
+        kernels: int | None = None,
     ) -> None:
         self.spark, self.program, self.inputs, self.types = spark, program, inputs, types
         self.schema, self.sinks = the(program.schema), sinks
@@ -93,7 +95,9 @@ class Run:
         self.keeping = Keeping(program, strategies)
         self.evaluation = Evaluation(spark, program, types, stages(plan, strategies), limits=limits)
         self.width = self.evaluation.width
-        self.store = Store(spark, checkpoint, program)
+        kernels = kernels or how_many(None, spark.sparkContext.defaultParallelism)
+        self.store = Store(spark, checkpoint, program, self.evaluation.pivots, kernels)
+        self.evaluation.kernels = self.store.kernels
         self.progress = Progress.of(program)
         self._restore()
         self.figures: list[Figures] = []
