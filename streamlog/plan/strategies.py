@@ -59,7 +59,7 @@ def in_words(context: Context, schema: Schema) -> Mapping[str, str]:
         if stage.strategy is Strategy.KERNEL:
             found = find(part(plan, stage.components), schema.is_temporal, context.types.column)
             if found is not None:
-                dealt |= {p: _dealt(context, p, found) for c in stage.components for p in c.preds}
+                dealt |= {p: _dealt(p, found, context, choices[p]) for p in stage.preds}
     return {pred: _words(choice, dealt.get(pred, "")) for pred, choice in choices.items()}
 
 
@@ -71,14 +71,16 @@ def _words(choice: Choice, dealt: str) -> str:
     return f"{choice.strategy.value}{dealt}{unless} ({choice.reason})"
 
 
-def _dealt(context: Context, pred: str, pivot: Pivot) -> str:
+def _dealt(pred: str, pivot: Pivot, context: Context, choice: Choice) -> str:
     """`, dealt out by X`."""
     column = pivot.columns[pred]
-    term = pivot.of(rules_of(context.plan, [pred])[0])
-    is_named = isinstance(term, Var) and not term.is_anonymous
-    what = term.name if isinstance(term, Var) and is_named else f"column {column + 1}"
-    unless = "" if context.types.column(pred, column) else " unless it is a float"
-    return f", dealt out by {what}{unless}"
+    match pivot.of(rules_of(context.plan, [pred])[0]):
+        case Var(name) as var if not var.is_anonymous:
+            what = name
+        case _:
+            what = f"column {column + 1}"
+    is_known = choice.is_open or context.types.column(pred, column) is not None
+    return f", dealt out by {what}" + ("" if is_known else " unless it is a float")
 
 
 def _choice(
