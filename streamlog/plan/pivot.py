@@ -16,7 +16,6 @@ it, and is given to every kernel where it does not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
 from zlib import crc32
 
 from attrs import evolve, frozen
@@ -30,7 +29,7 @@ from streamlog.syntax.walk import variables
 ROWS_A_KERNEL = 20_000
 # What is not dealt out is sent to every kernel, and kept by every one.
 MOST_KERNELS = 32
-_TRIED = 64  # ways to choose the columns of which the best is taken
+_TRIED = 200  # choices of a column; then the best so far is taken
 
 TypeOf = Callable[[str, int], Type | None]
 Columns = dict[str, int]
@@ -92,8 +91,7 @@ def find(part: Plan, is_temporal: Callable[[str], bool], type_of: TypeOf) -> Piv
     def whole(columns: Columns) -> Columns:
         return columns | _dealt(part, Pivot(columns), given, is_temporal)
 
-    found = islice(map(whole, _choices(start, part.rules)), _TRIED)
-    best = max(found, key=len, default=None)
+    best = max(map(whole, _choices(start, part.rules)), key=len, default=None)
     return Pivot(best) if best else None
 
 
@@ -112,16 +110,21 @@ def _is_carried(rule: RulePlan, term: Term, type_of: TypeOf) -> bool:
 
 
 def _choices(domains: _Domains, rules: tuple[RulePlan, ...]) -> Iterator[Columns]:
-    """Every way to choose a column for each predicate."""
-    if not _narrowed(domains, rules):
-        return
-    pred = next((p for p, columns in domains.items() if len(columns) > 1), None)
-    if pred is None:
-        yield {p: column for p, (column,) in domains.items()}
-        return
-    for column in sorted(domains[pred]):
-        others = {p: set(columns) for p, columns in domains.items()}
-        yield from _choices({**others, pred: {column}}, rules)
+    """Ways to choose a column for each predicate."""
+    waiting = [domains]
+    for _ in range(_TRIED):
+        if not waiting:
+            return
+        domains = waiting.pop()
+        if not _narrowed(domains, rules):
+            continue
+        pred = next((p for p, columns in domains.items() if len(columns) > 1), None)
+        if pred is None:
+            yield {p: column for p, (column,) in domains.items()}
+            continue
+        for column in sorted(domains[pred], reverse=True):
+            others = {p: set(columns) for p, columns in domains.items()}
+            waiting.append({**others, pred: {column}})
 
 
 def _narrowed(domains: _Domains, rules: tuple[RulePlan, ...]) -> bool:

@@ -99,6 +99,33 @@ def check(case: Case, rng: Random) -> int:
     return len(found)
 
 
+WRITTEN = {
+    "a timer": Case(
+        "due(T + 2, X) <- start(T, X). due(T + 2, X) <- due(T, X), not stop(T, X).",
+        {"start": [(1, "a"), (2, "b"), (4, "c")], "stop": [(9, "a"), (12, "c"), (20, "a")]},
+        {},
+    ),
+    "facts, constants, and a rule without goals": Case(
+        "seen(0, a). seen(1, d). seen(2, X) <- X = c.\n"
+        "seen(T, X) <- s(T, X), not (seen(T0, X), T0 < T, T <= T0 + 3).\n"
+        "seen(T, all) <- s(T, _), not (seen(T0, all), T0 < T, T <= T0 + 3).",
+        {"s": [(t, "abcd"[t * t % 4]) for t in range(20)]},
+        {},
+    ),
+    "tables alone": Case(
+        "table arc(a: int, b: int).\npath(X, Y) <- arc(X, Y). path(X, Z) <- path(X, Y), arc(Y, Z).",
+        {},
+        {"arc": [(x, x * 3 % 7) for x in range(7)]},
+    ),
+}
+
+
+@pytest.mark.parametrize("title", WRITTEN)
+def test_what_chance_would_not_find(title: str) -> None:
+    for seed in range(20):
+        assert check(WRITTEN[title], Random(seed))
+
+
 @pytest.mark.parametrize("first", range(SEED, SEED + CASES, SHARD))
 def test_several_kernels_find_what_one_does(first: int) -> None:
     checked = 0
