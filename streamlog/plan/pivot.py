@@ -25,8 +25,8 @@ from streamlog.plan.walk import joins_of, reads
 from streamlog.syntax.ast import Atom, Call, Comparison, Const, Term, Type, Var
 from streamlog.syntax.walk import variables
 
-# So many rows are half a second's work, which is worth another task.
-ROWS_A_KERNEL = 20_000
+# So many rows are a quarter of a second's work, which is worth another task.
+ROWS_A_KERNEL = 10_000
 # What is not dealt out is sent to every kernel, and kept by every one.
 MOST_KERNELS = 32
 _TRIED = 200  # choices of a column; then the best so far is taken

@@ -152,6 +152,14 @@ class Evaluation:
             lambda grouping: render(group_query(grouping, self.context), "spark")
         )
 
+    def layout(self, kernels: int) -> list[list[object]]:
+        """What must stay as it is while there is state: who does what, and with which rows."""
+        dealt = {n: dict(p.columns) for n, p in self.pivots.items()} if kernels > 1 else {}
+        return [
+            [stage.strategy.value, list(stage.preds), dealt.get(number, {})]
+            for number, stage in enumerate(self.stages)
+        ]
+
     def run(
         self,
         arrived: Mapping[str, DataFrame],

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 
 from attrs import asdict, frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.compiler import Compilation
-from streamlog.plan.pivot import Pivot
 from streamlog.runtime.checkpoint import CheckpointError, fingerprint
 from streamlog.spark import wire
 from streamlog.spark.files import Files
@@ -30,6 +29,8 @@ from streamlog.spark.files import Files
 SHELF = "shelf"  # the column that rows are filed by
 FORMAT, VERSION = "streamlog run", 2
 READ = (1, VERSION)  # version 1 knew of one kernel only
+# For a number of kernels, what else a run's state is laid out by, as JSON.
+Layout: TypeAlias = Callable[[int], Any]
 # So many folders a shelf may be in before they are put together.
 _FOLDERS = 8
 
@@ -105,21 +106,21 @@ class Store:
         spark: SparkSession,
         folder: str,
         program: Compilation,
-        pivots: Mapping[int, Pivot],
+        layout: Layout,
         kernels: int,
     ) -> None:
-        """`pivots` are those of the program's stages; `kernels` is for a new run."""
+        """`kernels` is for a new run."""
         self.spark, self.files = spark, Files(spark, folder)
-        self.kernels = self._claim(program, pivots, kernels)
+        self.kernels = self._claim(program, layout, kernels)
         self.last = self._newest()
 
-    def _claim(self, program: Compilation, pivots: Mapping[int, Pivot], kernels: int) -> int:
+    def _claim(self, program: Compilation, layout: Layout, kernels: int) -> int:
         """The folder is this program's: as its first run wrote it down, or from now on. Returns
         how many kernels it has: each has its own state, so a run keeps the number."""
         found = self.files.read("run.json")
-        dealt = {str(number): dict(pivot.columns) for number, pivot in pivots.items()}
         if found is None:
-            body = {"program": fingerprint(program), "kernels": kernels, "dealt": dealt}
+            mine = layout(kernels)
+            body = {"program": fingerprint(program), "kernels": kernels, "layout": mine}
             text = json.dumps(body, sort_keys=True)
             checksum = hashlib.sha256(text.encode()).hexdigest()
             document = {"format": FORMAT, "version": VERSION, "sha256": checksum, "body": body}
@@ -132,10 +133,10 @@ class Store:
                 "start the changed program with a new folder"
             )
         number: int = known.get("kernels", 1)
-        if number > 1 and known["dealt"] != dealt:
+        if "layout" in known and known["layout"] != layout(number):
             raise CheckpointError(
-                f"'{self.files.root}' is of a streamlog that deals rows out to kernels in another "
-                "way; start the program with a new folder"
+                f"'{self.files.root}' was begun with another strategy, or by another streamlog; "
+                "go on with the same, or start with a new folder"
             )
         return number
 

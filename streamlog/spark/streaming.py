@@ -96,7 +96,7 @@ class Run:
         self.evaluation = Evaluation(spark, program, types, stages(plan, strategies), limits=limits)
         self.width = self.evaluation.width
         kernels = kernels or how_many(None, spark.sparkContext.defaultParallelism)
-        self.store = Store(spark, checkpoint, program, self.evaluation.pivots, kernels)
+        self.store = Store(spark, checkpoint, program, self.evaluation.layout, kernels)
         self.evaluation.kernels = self.store.kernels
         self.progress = Progress.of(program)
         self._restore()

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 import streamlog
 from streamlog.compiler import Compilation
 from streamlog.kernel import Kernel
+from streamlog.plan.parts import Strategy
 from streamlog.plan.pivot import Pivot, seat
 from streamlog.runtime.checkpoint import CheckpointError, fingerprint
 from streamlog.runtime.executor import END, Limits, Row
@@ -35,6 +36,14 @@ table valid(badge: int, door: string).
 output opened, refused.
 opened(T, B, D)  <- request(T, B, D), valid(B, D), not (refused(T0, B, _), T0 < T, T <= T0 + 6).
 refused(T, B, D) <- request(T, B, D), not opened(T, B, D).
+"""
+CHAIN = """
+stream request(T: int, badge: int, door: string).
+table valid(badge: int, door: string).
+output opened, refused.
+opened(T, B, D)  <- request(T, B, D), valid(B, D).
+refused(T, B, D) <- request(T, B, D), not valid(B, D).
+refused(T, B, D) <- refused(T1, B, _), request(T2, B, D), lgr(T1, T2, T).
 """
 TIMER = """
 stream start(T: int, on: bool).
@@ -132,18 +141,19 @@ class Stream:
         columns = dict(zip(("T", "badge", "door"), map(list, zip(*rows, strict=True)), strict=True))
         pq.write_table(pa.table(columns), self.root / "request" / f"{number}.parquet")
 
-    def start(self, kernels: int) -> Running:
+    def start(self, kernels: int, text: str = LOCKOUT, strategy: Strategy | None = None) -> Running:
         schema = "T long, badge long, door string"
         inputs: dict[str, DataFrame] = {
             "request": self.spark.readStream.schema(schema).parquet(str(self.root / "request")),
             "valid": self.spark.createDataFrame(VALID, "badge long, door string"),
         }
+        program = streamlog.compile(text)
         sinks = {
             name: lambda rows, _, name=name: self.found[name].extend(map(tuple, rows.collect()))
             for name in self.found
         }
-        program = streamlog.compile(LOCKOUT)
-        return start(program, inputs, sinks, str(self.root / "state"), kernels=kernels)
+        state = str(self.root / "state")
+        return start(program, inputs, sinks, state, strategy=strategy, kernels=kernels)
 
 
 def test_a_restart_keeps_the_number(spark: SparkSession, tmp_path: Path) -> None:
@@ -165,19 +175,35 @@ def test_a_restart_keeps_the_number(spark: SparkSession, tmp_path: Path) -> None
 
 def test_rows_dealt_out_in_another_way_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     program, folder = streamlog.compile(LOCKOUT), str(tmp_path)
-    by_badge, by_door = {0: Pivot({"opened": 1})}, {0: Pivot({"opened": 2})}
     assert Store(spark, folder, program, by_badge, kernels=2).kernels == 2
     assert Store(spark, folder, program, by_badge, kernels=9).kernels == 2
-    with pytest.raises(CheckpointError, match="in another way"):
+    with pytest.raises(CheckpointError, match="with another strategy, or by another"):
         Store(spark, folder, program, by_door, kernels=2)
+
+
+def by_badge(kernels: int) -> list[object]:
+    return ["kernel", {"opened": 1}, kernels]
+
+
+def by_door(kernels: int) -> list[object]:
+    return ["kernel", {"opened": 2}, kernels]
+
+
+def test_another_strategy_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows that a fixpoint has kept mean nothing to a kernel."""
+    stream = Stream(tmp_path, spark)
+    stream.start(kernels=1, text=CHAIN, strategy=Strategy.FIXPOINT).stop()
+    stream.start(kernels=1, text=CHAIN, strategy=Strategy.FIXPOINT).stop()
+    with pytest.raises(CheckpointError, match="with another strategy"):
+        stream.start(kernels=1, text=CHAIN, strategy=Strategy.KERNEL)
 
 
 def test_a_run_of_before_there_were_several_has_one(spark: SparkSession, tmp_path: Path) -> None:
     program, folder = streamlog.compile(LOCKOUT), str(tmp_path)
-    store = Store(spark, folder, program, {}, kernels=2)
+    store = Store(spark, folder, program, by_badge, kernels=2)
     body = {"program": fingerprint(program)}
     checksum = sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
     document = {"format": FORMAT, "version": 1, "sha256": checksum, "body": body}
     store.files.delete("run.json")
     store.files.write("run.json", json.dumps(document))
-    assert Store(spark, folder, program, {0: Pivot({"opened": 1})}, kernels=2).kernels == 1
+    assert Store(spark, folder, program, by_badge, kernels=2).kernels == 1
