@@ -13,7 +13,7 @@ from streamlog.plan.paths import Paths
 from streamlog.plan.paths import in_words as in_words_of
 from streamlog.plan.pivot import Pivot, find
 from streamlog.plan.sql import Context, Unsupported, Untyped, group_query, rule_query
-from streamlog.plan.steps import Component, Plan
+from streamlog.plan.steps import Component, Plan, RulePlan
 from streamlog.syntax.ast import Var
 
 # Up to so many rows a recursion is done in one task sooner than a round of jobs has started.
@@ -56,10 +56,12 @@ def in_words(context: Context, schema: Schema) -> Mapping[str, str]:
     plan, choices = context.plan, choose(context)
     dealt: dict[str, str] = {}
     for stage in stages(plan, {pred: choice.strategy for pred, choice in choices.items()}):
-        if stage.strategy is Strategy.KERNEL:
-            found = find(part(plan, stage.components), schema.is_temporal, context.types.column)
-            if found is not None:
-                dealt |= {p: _dealt(p, found, context, choices[p]) for p in stage.preds}
+        piece = part(plan, stage.components)
+        found = find(piece, schema.is_temporal, context.types.column)
+        if stage.strategy is Strategy.KERNEL and found is not None:
+            for rule in piece.rules:
+                pred = rule.rule.head.pred
+                dealt.setdefault(pred, _dealt(rule, found, context, choices[pred]))
     return {pred: _words(choice, dealt.get(pred, "")) for pred, choice in choices.items()}
 
 
@@ -71,10 +73,11 @@ def _words(choice: Choice, dealt: str) -> str:
     return f"{choice.strategy.value}{dealt}{unless} ({choice.reason})"
 
 
-def _dealt(pred: str, pivot: Pivot, context: Context, choice: Choice) -> str:
+def _dealt(rule: RulePlan, pivot: Pivot, context: Context, choice: Choice) -> str:
     """`, dealt out by X`."""
+    pred = rule.rule.head.pred
     column = pivot.columns[pred]
-    match pivot.of(rules_of(context.plan, [pred])[0]):
+    match pivot.of(rule):
         case Var(name) as var if not var.is_anonymous:
             what = name
         case _:
