@@ -10,16 +10,20 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from kernel_checks import compiled
+from merging import merged
+from oracle.programs import random_case
 from pyspark.sql import DataFrame, SparkSession
 
 import streamlog
-from streamlog.compiler import Compilation
+from streamlog.compiler import Compilation, the
 from streamlog.kernel import Kernel
-from streamlog.plan.parts import Strategy
-from streamlog.plan.pivot import Pivot, seat
+from streamlog.plan.parts import Strategy, part
+from streamlog.plan.pivot import Pivot, find, seat
 from streamlog.runtime.checkpoint import CheckpointError, fingerprint
 from streamlog.runtime.executor import END, Limits, Row
-from streamlog.spark import Running, run, start, tasks
+from streamlog.spark import Running, run, start, tasks, wire
+from streamlog.spark.columns import column_types, types_of_rows
 from streamlog.spark.session import Jobs
 from streamlog.spark.store import FORMAT, Store
 
@@ -102,6 +106,34 @@ def test_they_find_what_one_does(spark: SparkSession, case: str) -> None:
         # A timer goes on as far as the data do, which is a job to find out.
         assert jobs.count == (2 if case == "a timer" else 1)
         answers.release()
+
+
+def has_pivot(seed: int) -> bool:
+    program = compiled(random_case(Random(seed)))
+    plan, closed = the(program.plan), the(program.closed)
+    defined = {r.rule.head.pred for r in plan.rules}
+    whole = part(plan, [c for c in plan.components if c.preds[0] in defined])
+    return find(whole, the(closed.schema).is_temporal, the(closed.types).column) is not None
+
+
+def test_random_programs(spark: SparkSession) -> None:
+    together = merged(filter(has_pivot, range(30)))
+    given = {**together.facts, **together.tables}
+    types = column_types(together.program, types_of_rows(given))
+    names = the(together.program.schema).column_names
+    frames = {
+        name: spark.createDataFrame(wire.relation(rows, types[name]).rename_columns(names[name]))
+        for name, rows in given.items()
+        if rows and name in types
+    }
+    answers = run(together.program, frames, kernels=3, strategy=Strategy.KERNEL)
+    assert len(together.answers) > 5
+    for name, wanted in together.answers.items():
+        found = [tuple(row) for row in answers.relations[name].collect()]
+        assert sorted(found) == sorted(wanted), name
+    parts = {row["part"] for row in answers._batch.cached[-1].select("part").collect()}
+    assert parts == {0, 1, 2}
+    answers.release()
 
 
 def test_each_has_a_task_of_its_own(spark: SparkSession) -> None:
