@@ -273,8 +273,9 @@ def plan(compilation: Compilation) -> str:
     from streamlog.plan.strategies import in_words  # sqlglot takes its time
 
     closed = the(compilation.closed)
-    paths = path_shaped(the(compilation.plan), the(closed.schema), the(closed.types))
-    on_spark = in_words(_context(compilation), paths)
+    schema = the(closed.schema)
+    paths = path_shaped(the(compilation.plan), schema, the(closed.types))
+    on_spark = in_words(_context(compilation), schema, paths)
     return explain(the(compilation.plan), compilation.clocks, on_spark)
 
 

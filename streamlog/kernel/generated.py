@@ -11,7 +11,7 @@ from streamlog.syntax.ast import Rule
 # State that is changed in place and never replaced, and what the code calls.
 _GLOBALS = re.compile(
     r"\b(?:index_\w+|pending_\d+|solutions_\d+|best_\d+|new_\w+|seen_\w+|nothing_\w+|any_between|between"
-    r"|bisect_left|bisect_right|put_late|once|never|ever|whole|fsum)\b"
+    r"|bisect_left|bisect_right|put_late|once|never|ever|whole|fsum|seat)\b"
 )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from streamlog.kernel import stores
 from streamlog.kernel.codegen import identifier
 from streamlog.kernel.frontier import Frontiers
+from streamlog.plan.pivot import seat
 from streamlog.plan.steps import Index, Plan, RulePlan, Store
 from streamlog.runtime.executor import BEGIN, END, Row
 from streamlog.runtime.functions import FUNCTIONS
@@ -32,6 +33,7 @@ class Memory:
             "put_late": stores.put_late,
             "once": stores.ONCE,
             "fsum": fsum,
+            "seat": seat,
             "never": END,
             "ever": BEGIN,
         }

@@ -7,11 +7,14 @@ from types import MappingProxyType
 
 from attrs import frozen
 
-from streamlog.plan.parts import Strategy, rules_of
+from streamlog.analysis.schema import Schema
+from streamlog.plan.parts import Strategy, part, rules_of, stages
 from streamlog.plan.paths import Paths
 from streamlog.plan.paths import in_words as in_words_of
+from streamlog.plan.pivot import Pivot, find
 from streamlog.plan.sql import Context, Unsupported, Untyped, group_query, rule_query
-from streamlog.plan.steps import Component, Plan
+from streamlog.plan.steps import Component, Plan, RulePlan
+from streamlog.syntax.ast import Var
 
 # Up to so many rows a recursion is done in one task sooner than a round of jobs has started.
 SMALL = 200_000
@@ -48,21 +51,46 @@ def choose(
     return result
 
 
-def in_words(context: Context, paths: Mapping[str, Paths] = NO_PATHS) -> Mapping[str, list[str]]:
-    """By predicate, what `choose` says whatever the number of rows, and whether or not
-    GraphFrames will be there for the `paths`."""
-    said = {pred: [f"on Spark: {_words(c)}"] for pred, c in choose(context).items()}
-    for pred, found in paths.items():
+def in_words(
+    context: Context, schema: Schema, paths: Mapping[str, Paths] = NO_PATHS
+) -> Mapping[str, list[str]]:
+    """By predicate, what `choose` says whatever the number of rows, with the pivot of kernels, and
+    whether or not GraphFrames will be there for the `paths`."""
+    plan, choices = context.plan, choose(context)
+    dealt: dict[str, str] = {}
+    for stage in stages(plan, {pred: choice.strategy for pred, choice in choices.items()}):
+        piece = part(plan, stage.components)
+        found = find(piece, schema.is_temporal, context.types.column)
+        if stage.strategy is Strategy.KERNEL and found is not None:
+            for rule in piece.rules:
+                pred = rule.rule.head.pred
+                dealt.setdefault(pred, _dealt(rule, found, context, choices[pred]))
+    said = {p: [f"on Spark: {_words(c, dealt.get(p, ''))}"] for p, c in choices.items()}
+    for pred, shape in paths.items():
         what = f"complete data of more than {SMALL:,} rows"
-        said[pred].append(f"with GraphFrames: graph over {what} ({in_words_of(found)})")
+        said[pred].append(f"with GraphFrames: graph over {what} ({in_words_of(shape)})")
     return said
 
 
-def _words(choice: Choice) -> str:
+def _words(choice: Choice, dealt: str) -> str:
     if choice == FEW:
-        return f"kernel up to {SMALL:,} rows a batch, else fixpoint (recursive)"
+        comma = "," if dealt else ""
+        return f"kernel{dealt}{comma} up to {SMALL:,} rows a batch, else fixpoint (recursive)"
     unless = ", unless the data tell more" if choice.is_open else ""
-    return f"{choice.strategy.value}{unless} ({choice.reason})"
+    return f"{choice.strategy.value}{dealt}{unless} ({choice.reason})"
+
+
+def _dealt(rule: RulePlan, pivot: Pivot, context: Context, choice: Choice) -> str:
+    """`, dealt out by X`."""
+    pred = rule.rule.head.pred
+    column = pivot.columns[pred]
+    match pivot.of(rule):
+        case Var(name) as var if not var.is_anonymous:
+            what = name
+        case _:
+            what = f"column {column + 1}"
+    is_known = choice.is_open or context.types.column(pred, column) is not None
+    return f", dealt out by {what}" + ("" if is_known else " unless it is a float")
 
 
 def _choice(

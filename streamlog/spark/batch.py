@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streamlog.compiler import Compilation, the
 from streamlog.kernel.frontier import Frontiers
 from streamlog.plan.parts import Strategy, stages
+from streamlog.plan.pivot import how_many
 from streamlog.plan.recognise import path_shaped
 from streamlog.plan.strategies import NO_PATHS, Choice, choose
 from streamlog.runtime.executor import BEGIN, END, Limits
@@ -81,15 +82,18 @@ def run(
     strategy: Strategy | None = None,
     limits: Limits | None = None,
     spark: SparkSession | None = None,
+    kernels: int | None = None,
 ) -> Answers:
     """Evaluate a compiled program over the rows of its streams and tables.
 
     Columns are matched by name, else by position. Files that the program names with `from` are
-    read when no DataFrame is given. `strategy` overrides the choice for recursive rules.
+    read when no DataFrame is given. `strategy` overrides the choice for recursive rules, `kernels`
+    that of how many kernels share the rows of rules that have a pivot.
     """
     frames = list(inputs.values())
     spark = usable(frames[0].sparkSession) if frames and spark is None else spark or session()
-    return evaluate(program, Inputs.of(spark, program, inputs), strategy=strategy, limits=limits)
+    given = Inputs.of(spark, program, inputs)
+    return evaluate(program, given, strategy=strategy, limits=limits, kernels=kernels)
 
 
 def evaluate(
@@ -98,6 +102,7 @@ def evaluate(
     *,
     strategy: Strategy | None = None,
     limits: Limits | None = None,
+    kernels: int | None = None,
 ) -> Answers:
     """`run`, for inputs that are known to be the program's."""
     spark = given.spark
@@ -109,9 +114,19 @@ def evaluate(
     paths = NO_PATHS
     if missing is None:
         paths = path_shaped(the(program.plan), the(closed.schema), the(closed.types))
-    chosen = choose(context(program, types), strategy, given.estimate(), paths)
+    size = given.estimate()
+    chosen = choose(context(program, types), strategy, size, paths)
     order = stages(the(program.plan), {p: c.strategy for p, c in chosen.items()})
-    evaluation = Evaluation(spark, program, types, order, limits=limits, sliced=False, paths=paths)
+    evaluation = Evaluation(
+        spark,
+        program,
+        types,
+        order,
+        limits=limits,
+        kernels=kernels or how_many(size, spark.sparkContext.defaultParallelism),
+        sliced=False,
+        paths=paths,
+    )
     with explained(), Jobs(spark, "streamlog: evaluate") as jobs:
         batch = evaluation.run(rows, {}, {}, _at_the_end(program, evaluation, rows))
     relations = {

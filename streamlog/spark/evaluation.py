@@ -23,6 +23,7 @@ from streamlog.kernel.frontier import Frontiers
 from streamlog.kernel.step import known_facts
 from streamlog.plan.parts import Stage, Strategy, part, reads, rules_of
 from streamlog.plan.paths import Paths, base_rules
+from streamlog.plan.pivot import Pivot, find
 from streamlog.plan.sql import (
     Context,
     Version,
@@ -114,8 +115,8 @@ class Evaluation:
         sliced: bool = True,
         paths: Mapping[str, Paths] = NO_PATHS,
     ) -> None:
-        """`types` has every predicate. Unless `sliced`, there is one batch, with everything, and
-        rows of inputs may come several times."""
+        """`types` has every predicate. `kernels` is how many do a stage that has a pivot. Unless
+        `sliced`, there is one batch, with everything, and rows of inputs may come several times."""
         closed = the(program.closed)
         self.spark, self.program, self.types = spark, program, types
         self.plan, self.schema = the(program.plan), the(closed.schema)
@@ -133,6 +134,16 @@ class Evaluation:
             table=lambda pred, version: named(self._view(pred, version)),
             sliced=sliced,
         )
+        self._parts = {
+            number: part(self.plan, stage.components)
+            for number, stage in enumerate(self.stages)
+            if stage.strategy is Strategy.KERNEL
+        }
+        self.pivots: Mapping[int, Pivot] = {
+            number: pivot
+            for number, plan in self._parts.items()
+            if (pivot := find(plan, self.schema.is_temporal, lambda p, c: types[p][c]))
+        }
         self._derived = {r.rule.head.pred for r in self.plan.rules} | {TICK}
         self._uses = self._count_uses()
         # The texts of queries are the same in every batch.
@@ -142,6 +153,14 @@ class Evaluation:
         self._text_of_group = cache(
             lambda grouping: render(group_query(grouping, self.context), "spark")
         )
+
+    def layout(self, kernels: int) -> list[list[object]]:
+        """What must stay as it is while there is state: who does what, and with which rows."""
+        dealt = {n: dict(p.columns) for n, p in self.pivots.items()} if kernels > 1 else {}
+        return [
+            [stage.strategy.value, list(stage.preds), dealt.get(number, {})]
+            for number, stage in enumerate(self.stages)
+        ]
 
     def run(
         self,
@@ -291,8 +310,17 @@ class Evaluation:
     def _in_kernels(
         self, number: int, stage: Stage, batch: Batch, state: DataFrame | None, moment: Moment
     ) -> None:
-        plan = part(self.plan, stage.components)
-        begun = self.spark.range(self.kernels).select(
+        plan, pivot = self._parts[number], self.pivots.get(number)
+        job = tasks.Job(
+            tasks.shipped(self.program, plan),
+            moment.progress,
+            moment.spoken_of,
+            self.limits,
+            self.width,
+            pivot,
+            1 if pivot is None else self.kernels,
+        )
+        begun = self.spark.range(job.kernels).select(
             F.lit(True).alias("c0"), F.col("id").alias(wire.PART)
         )
         rows = wire.packed(begun, tasks.BEGUN, (Type.BOOL,), self.width)
@@ -300,17 +328,10 @@ class Evaluation:
         for pred in given:
             new = batch.relations[pred].new
             if new is not None:
-                new = tasks.seated(new, self.kernels, None)
+                new = tasks.seated(new, job, pred)
                 rows = rows.unionAll(wire.packed(new, pred, self.types[pred], self.width))
         if state is not None:
             rows = rows.unionAll(state)
-        job = tasks.Job(
-            tasks.shipped(self.program, plan),
-            moment.progress,
-            moment.spoken_of,
-            self.limits,
-            self.width,
-        )
         out = tasks.run(rows, job).persist()
         batch.cached.append(out)
         for pred in stage.preds:

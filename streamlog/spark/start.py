@@ -84,20 +84,29 @@ def start(
     trigger: Mapping[str, Any] | None = None,
     strategy: Strategy | None = None,
     limits: Limits | None = None,
+    kernels: int | None = None,
 ) -> Running:
     """Evaluate a compiled program over streaming DataFrames.
 
     `inputs` has a streaming DataFrame for each stream, and DataFrames for tables. `sinks` has for
     each output, and for `rejects` and `late`, a folder or a function that takes the new answers
     and the number of the micro-batch. `trigger` is Spark's: `{"processingTime": "1 second"}`,
-    `{"availableNow": True}`. A run that was stopped or killed is continued by the same call.
+    `{"availableNow": True}`. A run that was stopped or killed is continued by the same call, with
+    as many kernels as it was begun with: one for each core, unless `kernels` says otherwise.
     """
     frames = [frame for frame in inputs.values() if frame.isStreaming]
     if not frames:
         raise InputError("none of the DataFrames is a streaming one; `run` is for complete data")
     given = Inputs.of(usable(frames[0].sparkSession), program, inputs)
     return started(
-        program, given, sinks, checkpoint, trigger=trigger, strategy=strategy, limits=limits
+        program,
+        given,
+        sinks,
+        checkpoint,
+        trigger=trigger,
+        strategy=strategy,
+        limits=limits,
+        kernels=kernels,
     )
 
 
@@ -110,6 +119,7 @@ def started(
     trigger: Mapping[str, Any] | None = None,
     strategy: Strategy | None = None,
     limits: Limits | None = None,
+    kernels: int | None = None,
 ) -> Running:
     """`start`, for inputs that are known to be the program's."""
     for name in sinks:
@@ -117,7 +127,15 @@ def started(
             raise InputError(f"the program has no output `{name}`")
     types = column_types(program, given.types)
     run = Run(
-        given.spark, program, given, types, sinks, checkpoint, strategy=strategy, limits=limits
+        given.spark,
+        program,
+        given,
+        types,
+        sinks,
+        checkpoint,
+        strategy=strategy,
+        limits=limits,
+        kernels=kernels,
     )
     if run.has_ended:
         raise InputError(f"the run in '{checkpoint}' has ended; start a new one in a new folder")

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 
 from attrs import asdict, frozen
 from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +27,10 @@ from streamlog.spark import wire
 from streamlog.spark.files import Files
 
 SHELF = "shelf"  # the column that rows are filed by
-FORMAT, VERSION = "streamlog run", 1
+FORMAT, VERSION = "streamlog run", 2
+READ = (1, VERSION)  # version 1 knew of one kernel only
+# For a number of kernels, what else a run's state is laid out by, as JSON.
+Layout: TypeAlias = Callable[[int], Any]
 # So many folders a shelf may be in before they are put together.
 _FOLDERS = 8
 
@@ -78,9 +81,10 @@ def _body(text: str, where: str) -> dict[str, Any]:
         raise CheckpointError(f"'{where}' is damaged: it is no JSON") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise CheckpointError(f"'{where}' is nothing of a streamlog run")
-    if document.get("version") != VERSION:
+    if document.get("version") not in READ:
         raise CheckpointError(
-            f"'{where}' has version {document.get('version')}; this streamlog reads {VERSION}"
+            f"'{where}' has version {document.get('version')}; this streamlog reads "
+            f"{' and '.join(map(str, READ))}"
         )
     body = document.get("body")
     text = json.dumps(body, sort_keys=True)
@@ -97,25 +101,44 @@ def _place(batch: int, shelf: str) -> str:
 class Store:
     """The checkpoint folder of a streaming run."""
 
-    def __init__(self, spark: SparkSession, folder: str, program: Compilation) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: str,
+        program: Compilation,
+        layout: Layout,
+        kernels: int,
+    ) -> None:
+        """`kernels` is for a new run."""
         self.spark, self.files = spark, Files(spark, folder)
-        self._claim(program)
+        self.kernels = self._claim(program, layout, kernels)
         self.last = self._newest()
 
-    def _claim(self, program: Compilation) -> None:
-        """The folder is this program's: as its first run wrote it down, or from now on."""
+    def _claim(self, program: Compilation, layout: Layout, kernels: int) -> int:
+        """The folder is this program's: as its first run wrote it down, or from now on. Returns
+        how many kernels it has: each has its own state, so a run keeps the number."""
         found = self.files.read("run.json")
         if found is None:
-            body = {"program": fingerprint(program)}
+            mine = layout(kernels)
+            body = {"program": fingerprint(program), "kernels": kernels, "layout": mine}
             text = json.dumps(body, sort_keys=True)
             checksum = hashlib.sha256(text.encode()).hexdigest()
             document = {"format": FORMAT, "version": VERSION, "sha256": checksum, "body": body}
             self.files.write("run.json", json.dumps(document))
-        elif _body(found, "run.json")["program"] != fingerprint(program):
+            return kernels
+        known = _body(found, "run.json")
+        if known["program"] != fingerprint(program):
             raise CheckpointError(
                 f"'{self.files.root}' is of another program, or of an older form of this one; "
                 "start the changed program with a new folder"
             )
+        number: int = known.get("kernels", 1)
+        if "layout" in known and known["layout"] != layout(number):
+            raise CheckpointError(
+                f"'{self.files.root}' was begun with another strategy, or by another streamlog; "
+                "go on with the same, or start with a new folder"
+            )
+        return number
 
     def _newest(self) -> Commit | None:
         found = [int(n.removesuffix(".json")) for n in self.files.names("commits")]

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from streamlog.compiler import Compilation, the
 from streamlog.kernel.frontier import Frontiers
 from streamlog.plan.parts import Strategy, stages
+from streamlog.plan.pivot import how_many
 from streamlog.plan.strategies import choose
 from streamlog.runtime.executor import BEGIN, END, Limits
 from streamlog.runtime.progress import Progress
@@ -69,6 +70,7 @@ class Run:
         *,
         strategy: Strategy | None = None,
         limits: Limits | None = None,
+        kernels: int | None = None,
     ) -> None:
         self.spark, self.program, self.inputs, self.types = spark, program, inputs, types
         self.schema, self.sinks = the(program.schema), sinks
@@ -79,7 +81,9 @@ class Run:
         self.keeping = Keeping(program, strategies)
         self.evaluation = Evaluation(spark, program, types, stages(plan, strategies), limits=limits)
         self.width = self.evaluation.width
-        self.store = Store(spark, checkpoint, program)
+        kernels = kernels or how_many(None, spark.sparkContext.defaultParallelism)
+        self.store = Store(spark, checkpoint, program, self.evaluation.layout, kernels)
+        self.evaluation.kernels = self.store.kernels
         self.progress = Progress.of(program)
         self._restore()
         self.record = Record()

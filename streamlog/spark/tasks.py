@@ -1,9 +1,8 @@
 """Kernels inside Spark tasks: a part of the plan, one job, Arrow in and Arrow out.
 
 The rows that a part reads and the state that its kernel left the last time go in together; what
-comes out is the new answers and the new state. Where some argument is carried unchanged through
-all of a part's rules (a pivot), its rows are dealt out by that argument's value to several
-kernels, which never need to know of each other.
+comes out is the new answers and the new state. Where a part has a pivot (`plan.pivot`) its rows
+are dealt out to several kernels, each in a task of its own.
 """
 
 from __future__ import annotations
@@ -12,15 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from attrs import frozen
+from attrs import evolve, frozen
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.compiler import Compilation, the
 from streamlog.kernel import Kernel
+from streamlog.plan.pivot import Pivot, Seat, plan_of
 from streamlog.plan.steps import Plan
 from streamlog.runtime.executor import Limits, Row
 from streamlog.spark import wire
+from streamlog.syntax.ast import Const, Fact
 
 if TYPE_CHECKING:
     from streamlog.analysis.schema import Schema
@@ -38,6 +39,8 @@ class Job:
     spoken_of: int
     limits: Limits
     width: int
+    pivot: Pivot | None = None
+    kernels: int = 1  # one, unless there is a pivot
 
 
 def shipped(program: Compilation, plan: Plan) -> Compilation:
@@ -63,18 +66,22 @@ def width(plan: Plan) -> int:
 
 def run(rows: DataFrame, job: Job) -> DataFrame:
     """The answers and the states of a part's kernels, for rows in and states (`wire`)."""
+    if job.kernels > 1:
+        # By a hash of their numbers two kernels might share a task.
+        rows = rows.repartitionById(job.kernels, wire.PART)
     return rows.groupBy(wire.PART).applyInArrow(_task(job), schema=wire.schema(job.width))
 
 
 def _task(job: Job) -> Callable[[pa.Table], pa.Table]:
     def task(table: pa.Table) -> pa.Table:
         part = table.column(wire.PART)[0].as_py()
-        return wire.encode(_stepped(job, wire.decode(table)), part, job.width)
+        return wire.encode(stepped(job, part, wire.decode(table)), part, job.width)
 
     return task
 
 
-def _stepped(job: Job, tables: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
+def stepped(job: Job, part: int, tables: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
+    """One kernel's answers and state."""
     schema: Schema = the(the(job.program.closed).schema)
     saved = {
         name.removeprefix(STATE): list(rows)
@@ -87,12 +94,29 @@ def _stepped(job: Job, tables: Mapping[str, Sequence[Row]]) -> dict[str, list[Ro
         if not name.startswith(STATE)
     }
     static = {n: rows for n, rows in arrived.items() if not schema.is_temporal(n)}
-    kernel = Kernel(job.program, static, job.limits)
+    kernel = Kernel(_program(job, part), static, job.limits)
     if saved:
         kernel.load(_Complete(saved))
     answers = kernel.step(arrived, job.progress, job.spoken_of)
     result = {ANSWER + name: list(rows) for name, rows in answers.items()}
     return result | {STATE + name: rows for name, rows in kernel.save().items()}
+
+
+def _program(job: Job, part: int) -> Compilation:
+    """Of a part's rules and facts, those that are for one of its kernels."""
+    if job.pivot is None or job.kernels == 1:
+        return job.program
+    pivot, own, closed = job.pivot, Seat(part, job.kernels), the(job.program.closed)
+
+    def is_own(fact: Fact) -> bool:
+        column = pivot.columns.get(fact.atom.pred)
+        value = None if column is None else fact.atom.args[column]
+        return not isinstance(value, Const) or own.has(value.value)
+
+    schema = the(closed.schema)
+    schema = evolve(schema, facts=tuple(filter(is_own, schema.facts)))
+    plan = plan_of(the(job.program.plan), pivot, own)
+    return evolve(job.program, plan=plan, closed=evolve(closed, schema=schema))
 
 
 def _time(row: Row) -> int:
@@ -106,11 +130,14 @@ class _Complete(dict[str, list[Row]]):
         return []
 
 
-def seated(rows: DataFrame, kernels: int, pivot: int | None) -> DataFrame:
-    """A relation's rows with the kernel they are for: by the value of the column that rows are
-    dealt out by; for all of them, if there is no such column."""
-    if kernels == 1:
+def seated(rows: DataFrame, job: Job, pred: str) -> DataFrame:
+    """A relation's rows with the kernel they are for, as `plan.pivot.seat` says; those of a
+    relation that is not dealt out are for all."""
+    if job.pivot is None or job.kernels == 1:
         return rows
-    if pivot is None:
-        return rows.withColumn(wire.PART, F.explode(F.sequence(F.lit(0), F.lit(kernels - 1))))
-    return rows.withColumn(wire.PART, F.pmod(F.xxhash64(f"c{pivot}"), F.lit(kernels)))
+    column = job.pivot.columns.get(pred)
+    if column is None:
+        everyone = F.sequence(F.lit(0), F.lit(job.kernels - 1))
+        return rows.withColumn(wire.PART, F.explode(everyone))
+    text = F.col(f"c{column}").cast("string").cast("binary")
+    return rows.withColumn(wire.PART, F.pmod(F.crc32(text), F.lit(job.kernels)))
