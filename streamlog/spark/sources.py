@@ -189,9 +189,11 @@ class _Columns:
         lines = spark.read.text(paths, lineSep="\n")
         if self.header:
             first = self.line.encode(BYTES)
-            for form in (first, codecs.BOM_UTF8 + first):
-                for end in (b"", b"\r"):
-                    lines = lines.where(f"value <> CAST(X'{(form + end).hex()}' AS STRING)")
+            forms = (
+                start + first + end for start in (b"", codecs.BOM_UTF8) for end in (b"", b"\r")
+            )
+            texts = ", ".join(f"CAST(X'{form.hex()}' AS STRING)" for form in forms)
+            lines = lines.where(f"value NOT IN ({texts})")
         return self.fields(lines)
 
     def fields(self, lines: DataFrame) -> DataFrame:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from attrs import asdict, frozen
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.compiler import Compilation
@@ -185,9 +185,11 @@ class Store:
         if since is not None:
             rows = rows.where(F.col("i0") >= min(since, 2**63 - 1))
         path = f"merged/{batch}-{shelf}"
-        rows.coalesce(1).write.mode("overwrite").parquet(self.files.path(path))
+        counting = Observation()
+        rows = rows.coalesce(1).observe(counting, F.count(F.lit(1)).alias("rows"))
+        rows.write.mode("overwrite").parquet(self.files.path(path))
         latest = [f.latest for f in merged if f.latest is not None]
-        together = Folder(path, sum(f.rows for f in merged), max(latest) if latest else None)
+        together = Folder(path, int(counting.get["rows"]), max(latest) if latest else None)
         return (*folders[:start], together)
 
     def commit(self, commit: Commit) -> None:
