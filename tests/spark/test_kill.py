@@ -23,7 +23,7 @@ from streamlog.runtime.executor import END
 from streamlog.spark.session import TINY
 
 CONF = [f"--conf={key}={value}" for key, value in TINY.items()]
-KILLS = int(os.environ.get("STREAMLOG_KILLS", "1"))
+KILLS = int(os.environ.get("STREAMLOG_KILLS", "2"))
 PROGRAM = """
 stream ask(T: int, x: string).
 stream answer(T: int, x: string).
@@ -62,20 +62,23 @@ def test_killed_and_started_again(tmp_path: Path) -> None:
     facts: dict[str, list[tuple]] = {"ask": [], "answer": []}
     for name in facts:
         (tmp_path / name).mkdir()
-        for number in range(6):
+        for number in range(4 + 4 * KILLS):
             rows = [(10 * number + rng.randrange(10), rng.choice("abcdefgh")) for _ in range(8)]
             facts[name] += rows
             table = pa.table({"T": [r[0] for r in rows], "x": [r[1] for r in rows]})
             pq.write_table(table, tmp_path / name / f"{number}.parquet")
             os.utime(tmp_path / name / f"{number}.parquet", (number, number))
+    killed = 0
     for _ in range(KILLS):
         driver = started(tmp_path)
         assert driver.stdout is not None
-        line = driver.stdout.readline()
-        if line == "started\n":
-            time.sleep(rng.uniform(0, 12))
+        if driver.stdout.readline() == "started\n":
+            time.sleep(rng.uniform(0, 5))
+            killed += driver.poll() is None
             os.killpg(driver.pid, signal.SIGKILL)
         driver.communicate()
+    print(f"killed {killed} times in the midst of it")
+    assert killed
     driver = started(tmp_path)
     out, err = driver.communicate(timeout=300)
     assert "ended" in out or "has ended" in err, err
