@@ -8,7 +8,14 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from streamlog.runtime.checkpoint import CheckpointError
 from streamlog.runtime.sources import SourceError
+
+
+def _cause(error: Py4JJavaError | UnicodeDecodeError) -> str:
+    if isinstance(error, Py4JJavaError):
+        return str(error.java_exception.getClass().getSimpleName())
+    return "it is no text"
 
 
 class Files:
@@ -68,9 +75,12 @@ class Files:
         stream = self._system.open(path)
         try:
             data = self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream)
+            return bytes(data).decode()
+        except (Py4JJavaError, UnicodeDecodeError) as error:
+            # Local disks have a checksum beside each file, which Hadoop looks at.
+            raise CheckpointError(f"'{name}' is damaged: {_cause(error)}") from None
         finally:
             stream.close()
-        return bytes(data).decode()
 
     def write(self, name: str, text: str) -> None:
         """Beside its place first, then renamed into it."""

@@ -143,7 +143,7 @@ def started(
     writer = (
         arrival.united(streams, types, run.width)
         .writeStream.foreachBatch(run.step)
-        .queryName("streamlog")
+        .queryName(f"streamlog {checkpoint}")  # one session may have several
         .option("checkpointLocation", run.store.files.path("spark"))
     )
     if trigger:

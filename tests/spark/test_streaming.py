@@ -121,6 +121,22 @@ def test_micro_batches_with_restarts(spark: SparkSession, tmp_path: Path) -> Non
     assert not folders.found["rejects"]
 
 
+def test_two_runs_in_one_session(spark: SparkSession, tmp_path: Path) -> None:
+    program = streamlog.compile("stream ask(T: int, x: string). output o. o(T, X) <- ask(T, X).")
+    found: dict[str, list[Row]] = {"a": [], "b": []}
+    runs = []
+    for name, to in found.items():
+        (tmp_path / name / "ask").mkdir(parents=True)
+        pq.write_table(pa.table({"T": [1], "x": [name]}), tmp_path / name / "ask" / "1.parquet")
+        source = spark.readStream.schema("T long, x string").parquet(str(tmp_path / name / "ask"))
+        sink = {"o": lambda rows, _, to=to: to.extend(map(tuple, rows.collect()))}
+        runs.append(start(program, {"ask": source}, sink, str(tmp_path / name / "state")))
+    for run in runs:
+        run.catch_up()
+        run.stop()
+    assert found == {"a": [(1, "a")], "b": [(1, "b")]}
+
+
 def test_another_program_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     folders = Folders(tmp_path, spark)
     folders.fill(batches(Random(2), 1)[0])
@@ -140,6 +156,8 @@ def test_a_damaged_commit_is_refused(spark: SparkSession, tmp_path: Path) -> Non
     running.stop()
     commit = max((tmp_path / "state" / "commits").glob("[0-9]*.json"))
     commit.write_text(commit.read_text().replace('"batch": 0', '"batch": 7'))
+    with pytest.raises(CheckpointError, match=r"0\.json' is damaged: ChecksumException"):
+        folders.start(streamlog.compile(PROGRAM))
     for crc in commit.parent.glob(".*.crc"):
         crc.unlink()
     with pytest.raises(CheckpointError, match="checksum is wrong"):
