@@ -21,6 +21,8 @@ from streamlog.spark.session import usable
 from streamlog.spark.streaming import LATE, REJECTS, Run, Sink
 from streamlog.spark.watching import Figures, Status, Watch, status_of
 
+_PATIENCE = 2.0  # seconds
+
 
 class Running:
     """A program that runs."""
@@ -65,6 +67,8 @@ class Running:
         while self.run.store.last is before and self.query.status["isTriggerActive"]:
             time.sleep(0.02)
         self.query.stop()
+        # Spark tells of the end a little later, and complains if nobody is there any more.
+        self._watch.has_ended.wait(_PATIENCE)
         self.run.spark.streams.removeListener(self._watch)
 
     def end(self) -> None:

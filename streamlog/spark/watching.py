@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from threading import Event
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen, mutable
@@ -103,6 +104,7 @@ class Watch(StreamingQueryListener):
         self.sources: tuple[Source, ...] = ()
         self.rows_a_second = 0.0
         self.failure: str | None = None
+        self.has_ended = Event()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         pass
@@ -119,6 +121,7 @@ class Watch(StreamingQueryListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         if str(event.runId) == self.run_id:
             self.failure = event.exception
+            self.has_ended.set()
 
 
 def _source(told: SourceProgress) -> Source:
