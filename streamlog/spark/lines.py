@@ -64,7 +64,7 @@ def fields(
         unquoted = f"IF(STARTSWITH({part}, '\"'), {unquoted}, {part})"
         field = (
             f"CASE WHEN {LINE} IS NULL THEN {_piece(place, width, d)}"
-            f" WHEN SIZE(found) = {width} THEN {as_bytes(unquoted)} END"
+            f" WHEN SIZE(found) = {width} THEN {_encoded(unquoted)} END"
         )
         values.append(f"{field} AS `{name}`")
     bad = f"{LINE} IS NOT NULL AND (found IS NULL OR SIZE(found) <> {width})"
@@ -86,8 +86,12 @@ def _piece(place: int, width: int, delimiter: str) -> str:
 
 def as_bytes(characters: str) -> str:
     """Bytes that were read as characters, as the text that they are; most are ASCII."""
-    other = f"CAST(ENCODE({characters}, '{BYTES}') AS STRING)"
-    return f"IF(OCTET_LENGTH({characters}) = LENGTH({characters}), {characters}, {other})"
+    is_ascii = f"OCTET_LENGTH({characters}) = LENGTH({characters})"
+    return f"IF({is_ascii}, {characters}, {_encoded(characters)})"
+
+
+def _encoded(characters: str) -> str:
+    return f"CAST(ENCODE({characters}, '{BYTES}') AS STRING)"
 
 
 def objects(lines: DataFrame, names: Sequence[str]) -> DataFrame:

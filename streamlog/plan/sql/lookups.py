@@ -123,11 +123,19 @@ def in_line(
     if rows.keys or rows.across:
         raise CorrelatedError
     kept = {n: v for n, v in rows.env.items() if n in wanted and v.sql.find(exp.Column)}
-    keys = {f"k{number}": pair for number, pair in enumerate(inner.keys)}
     names = {n: scope.column(n) for n in kept}
+    # A variable that is a key is not carried beside it: so engines know by what its rows lie.
+    carried = dict(names)
+    keys: dict[str, tuple[Value, Value]] = {}
+    for number, (here, there) in enumerate(inner.keys):
+        same = (
+            n for n in carried if here.type is kept[n].type is not None and kept[n].sql == there.sql
+        )
+        variable = next(same, None)
+        keys[carried.pop(variable) if variable else f"k{number}"] = (here, there)
     asking = rows.select(
         [
-            *(v.sql.as_(names[n]) for n, v in kept.items()),
+            *(kept[n].sql.as_(name) for n, name in carried.items()),
             *(there.sql.as_(name) for name, (_, there) in keys.items()),
             in_64_bits(at).sql.as_("pos"),
             exp.Literal.number(1).as_("asks"),
@@ -136,7 +144,7 @@ def in_line(
     )
     stored = inner.select(
         [
-            *(exp.null().as_(name) for name in names.values()),
+            *(exp.null().as_(name) for name in carried.values()),
             *(here.sql.as_(name) for name, (here, _) in keys.items()),
             line.at.as_("pos"),
             exp.Literal.number(0).as_("asks"),
