@@ -91,5 +91,6 @@ def _first(plan: Plan, indexes: Collection[Index]) -> tuple[First, tuple[Reader,
         if old := plan.timeless.get(index):
             key |= {*old.columns}
             readers += old.readers
-    name = min(i.name for i in indexes)
+    # Goals may share an index and differ in the others: the key tells their shelves apart.
+    name = "_".join([min(i.name for i in indexes), "by", *map(str, sorted(key))])
     return First(name, tuple(sorted(key)), next(iter(indexes)).where), tuple(readers)
