@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from streamlog.analysis.dependency import mark_of
+from streamlog.analysis.monotone import Direction, better, direction, spread
 from streamlog.analysis.safety import OpenPositions
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.strata import Strata
@@ -17,11 +18,8 @@ from streamlog.diagnostics import Diagnostic, Span, finding
 from streamlog.syntax.ast import (
     Agg,
     Atom,
-    BinOp,
     Body,
-    Call,
     Comparison,
-    Const,
     Literal,
     Not,
     Rule,
@@ -30,8 +28,6 @@ from streamlog.syntax.ast import (
     branches,
 )
 from streamlog.syntax.walk import variables
-
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def check_extrema(
@@ -123,17 +119,11 @@ class _Check:
         inputs = {v.name for a in recursive for v in variables(a.args[self.costs[a.pred][1]])}
         if not inputs:
             return
-        if not self._is_monotone(self.argument, inputs, frozenset()):
+        tainted = spread(inputs, self.definitions)
+        if direction(self.argument, tainted) not in (0, 1):
             yield self._no(
                 self.argument.span, f"a {self.better} cost may not lead to a {self.better} one"
             )
-        tainted = set(inputs)
-        while more := {
-            name
-            for name, term in self.definitions.items()
-            if name not in tainted and any(v.name in tainted for v in variables(term))
-        }:
-            tainted |= more
         for literal in self.body:
             yield from self._uses(literal, inputs, tainted, recursive)
         for arg in self.rule.head.args:
@@ -150,36 +140,12 @@ class _Check:
             f"costs without `{self.func}`, and take the `{self.func}` in a rule of its own",
         )
 
-    def _is_monotone(self, term: Term, inputs: set[str], seen: frozenset[str]) -> bool:
-        """Whether the term never falls when one of the inputs rises."""
-        if self._is_free(term, inputs):
-            return True
-        parts: tuple[Term, ...]
-        match term:
-            case Var(name) if name in inputs:
-                return True
-            case Var(name) if name not in seen:
-                return self._is_monotone(self.definitions[name], inputs, seen | {name})
-            case BinOp("+", left, right):
-                parts = (left, right)
-            case BinOp("-", left, right) if self._is_free(right, inputs):
-                parts = (left,)
-            case BinOp("*", left, Const(value)) | BinOp("*", Const(value), left) if (
-                not isinstance(value, str) and value >= 0
-            ):
-                parts = (left,)
-            case Call("max" | "min", args):
-                parts = args
-            case _:
-                return False
-        return all(self._is_monotone(part, inputs, seen) for part in parts)
-
-    def _is_free(self, term: Term, inputs: set[str]) -> bool:
-        names = {v.name for v in variables(term)}
-        return not any(n in inputs or n in self.definitions for n in names)
-
     def _uses(
-        self, literal: Literal, inputs: set[str], tainted: set[str], recursive: list[Atom]
+        self,
+        literal: Literal,
+        inputs: set[str],
+        tainted: Mapping[str, Direction],
+        recursive: list[Atom],
     ) -> Iterator[Diagnostic]:
         """Whether a literal can tell a cost from a better one."""
         match literal:
@@ -202,49 +168,37 @@ class _Check:
                 )
                 if not defines and any(v.name in tainted for v in variables(literal)):
                     yield self._no(literal.span, "a cost must equal another value here")
-            case Comparison(op, left, right):
-                low = any(v.name in tainted for v in variables(left))
-                high = any(v.name in tainted for v in variables(right))
-                op = op if low else _FLIPPED.get(op, op)
-                wanted = ("<", "<=") if self.func == "min" else (">", ">=")
-                rising = self._is_monotone(left if low else right, inputs, frozenset())
-                if (low or high) and not (rising and op in wanted and low != high):
+            case Comparison():
+                wanted = -1 if self.func == "min" else 1
+                if better(literal, tainted) not in (0, wanted):
                     yield self._no(literal.span, f"a {self.better} cost may fail here")
             case Not((Atom(pred, args) as atom,)):
                 for position, arg in enumerate(args):
                     if not any(v.name in tainted for v in variables(arg)):
                         continue
                     is_open = position in self.open_positions.get(pred, frozenset())
-                    if not is_open or not self._refuses_worse(pred, position):
+                    moves = direction(arg, tainted)
+                    if not is_open or not self._refuses_worse(pred, position, moves):
                         yield self._no(atom.span, f"a {self.better} cost may fail here")
             case Not(body):
-                for var in variables(body):
-                    if var.name in tainted and not self._holds_of_worse(body, var):
-                        yield self._no(var.span, f"a {self.better} cost may fail here")
+                for inner in body:
+                    if not self._holds_of_worse(inner, tainted):
+                        yield self._no(inner.span, f"a {self.better} cost may fail here")
             case _:
                 raise ValueError("bodies are desugared")
 
-    def _refuses_worse(self, pred: str, position: int) -> bool:
+    def _refuses_worse(self, pred: str, position: int, moves: Direction) -> bool:
         """Whether a test that holds of a cost holds of every worse one."""
         return all(
-            isinstance(var := rule.head.args[position], Var) and self._holds_of_worse(body, var)
+            isinstance(var := rule.head.args[position], Var)
+            and all(self._holds_of_worse(literal, {var.name: moves}) for literal in body)
             for rule in self.schema.rules_of[pred]
             for body in branches(rule.body)
         )
 
-    def _holds_of_worse(self, body: Body, cost: Var) -> bool:
-        """Whether a conjunction that holds of a cost holds of every worse one."""
-        upward = (">", ">=") if self.func == "min" else ("<", "<=")
-        for literal in body:
-            if cost not in set(variables(literal)):
-                continue
-            match literal:
-                case Comparison(op, left, right) if left == cost:
-                    direction, other = op, right
-                case Comparison(op, left, right) if right == cost:
-                    direction, other = _FLIPPED.get(op, op), left
-                case _:
-                    return False
-            if direction not in upward or cost in set(variables(other)):
-                return False
-        return True
+    def _holds_of_worse(self, literal: Literal, tainted: Mapping[str, Direction]) -> bool:
+        """Whether a literal that holds of a cost holds of every worse one."""
+        if not any(v.name in tainted for v in variables(literal)):
+            return True
+        worse = 1 if self.func == "min" else -1
+        return isinstance(literal, Comparison) and better(literal, tainted) in (0, worse)
