@@ -9,12 +9,13 @@ from attrs import evolve, field, frozen
 
 from streamlog.analysis.builtins import TICK
 from streamlog.analysis.dependency import Edge, Graph
+from streamlog.analysis.enough import Enough, enough
 from streamlog.analysis.safety import Safety
 from streamlog.analysis.schema import Kind, Predicate, Schema
 from streamlog.analysis.sequential import Class, RuleClass
-from streamlog.analysis.versions import Case, Version
-from streamlog.syntax.ast import Atom, Rule, Type, Var
-from streamlog.syntax.walk import atoms, variables
+from streamlog.analysis.versions import Case
+from streamlog.syntax.ast import Atom, Rule, Type
+from streamlog.syntax.walk import atoms
 
 
 @frozen
@@ -40,10 +41,20 @@ class Keeps(enum.Enum):
 
 
 @frozen
+class Extreme:
+    """The row with the highest or the lowest value of a column, which may be the timestamp."""
+
+    column: str
+    highest: bool
+    is_time: bool
+
+
+@frozen
 class Kept:
     what: Keeps
     span: int = 0
     columns: tuple[str, ...] = ()
+    best: tuple[Extreme, ...] = ()  # which row; several: one of each kind
     because: Rule | None = field(default=None, eq=False, repr=False)
     goal: Atom | None = field(default=None, eq=False, repr=False)  # of that rule
 
@@ -231,8 +242,8 @@ def _kept(
     """What future answers may still need of each predicate's facts.
 
     A fact of q at t serves answers up to t - back; all of those are given once progress has
-    passed by the lag of the answer. A goal without look-back needs a row per key when the
-    bistate rule reads no timestamp, else everything.
+    passed by the lag of the answer. Of a goal without look-back, `analysis.enough` says which
+    rows are needed for ever.
     """
     kept: dict[str, Kept] = {}
     for name, predicate in schema.predicates.items():
@@ -247,40 +258,34 @@ def _kept(
         rule = case.time.rule
         lag = lags.get(rule.head.pred, 0)
         back = {id(g.atom): g.back for g in case.time.goals}
-        for goal in case.atoms:
-            name = goal.atom.pred
-            if goal.version is None or name not in kept or safety.is_open(name):
-                continue
-            need = _need(case, goal.atom, goal.version, back[id(goal.atom)], lag, schema)
-            kept[name] = _more(kept[name], need)
+        needs = [(g.atom, _recent(g.atom, rule, back[id(g.atom)], lag)) for g in case.timed]
+        if lag is not None:
+            old = ((atom, rows) for atom, rows in enough(case) if back[id(atom)] is None)
+            needs += ((atom, _for_ever(atom, rule, rows, schema)) for atom, rows in old)
+        for atom, need in needs:
+            name = atom.pred
+            if name in kept and not safety.is_open(name):
+                kept[name] = _more(kept[name], need)
     return kept
 
 
-def _need(
-    case: Case, atom: Atom, version: Version, back: int | None, lag: int | None, schema: Schema
-) -> Kept:
-    rule = case.time.rule
+def _recent(atom: Atom, rule: Rule, back: int | None, lag: int | None) -> Kept:
     if lag is None:  # asked for at any earlier time
         return Kept(Keeps.EVERYTHING, because=rule)
-    if back is not None:
-        span = lag - back
-        return Kept(Keeps.SPAN, span, because=rule, goal=atom) if span > 0 else Kept(Keeps.NOTHING)
-    if version is Version.NEW:
+    if back is None or lag <= back:
         return Kept(Keeps.NOTHING)
-    if case.needs_time_of(atom):
+    return Kept(Keeps.SPAN, lag - back, because=rule, goal=atom)
+
+
+def _for_ever(atom: Atom, rule: Rule, rows: Enough | None, schema: Schema) -> Kept:
+    if rows is None:
         return Kept(Keeps.EVERYTHING, because=rule, goal=atom)
-    return Kept(Keeps.PER_KEY, columns=_key(case, atom, schema), because=rule, goal=atom)
-
-
-def _key(case: Case, atom: Atom, schema: Schema) -> tuple[str, ...]:
-    """The columns of a goal that the rest of its rule looks at."""
-    names = [v.name for v in variables((case.time.rule.head, *case.time.body))]
-    columns = schema.column_names[atom.pred]
-    return tuple(
-        columns[position]
-        for position, arg in enumerate(atom.args)
-        if position > 0 and isinstance(arg, Var) and names.count(arg.name) > 1
-    )
+    names = schema.column_names[atom.pred]
+    columns = tuple(names[position] for position in rows.key)
+    best: tuple[Extreme, ...] = ()
+    if rows.best:
+        best = (Extreme(names[rows.best.column], rows.best.highest, rows.best.column == 0),)
+    return Kept(Keeps.PER_KEY, 0, columns, best, rule, atom)
 
 
 def _more(one: Kept, other: Kept) -> Kept:
@@ -288,12 +293,18 @@ def _more(one: Kept, other: Kept) -> Kept:
     order = (Keeps.STATIC, Keeps.NOTHING, Keeps.SPAN, Keeps.PER_KEY, Keeps.EVERYTHING)
     larger, smaller = sorted((one, other), key=lambda k: order.index(k.what), reverse=True)
     columns = tuple(dict.fromkeys(one.columns + other.columns))
+    common = {*one.columns} & {*other.columns}
     span = max(one.span, other.span)
     if larger.what is smaller.what and (other.span, other.columns) != (span, columns):
         larger, smaller = one, other
     if larger.what is Keeps.EVERYTHING:
         return larger
-    return evolve(larger, span=span, columns=columns)
+    best = larger.best
+    if smaller.what is Keeps.PER_KEY:
+        best = tuple(dict.fromkeys(one.best + other.best))
+        if any(not kept.best and not {*kept.columns} <= common for kept in (one, other)):
+            best = ()  # any row will do, and those that are best do not have all keys
+    return evolve(larger, span=span, columns=columns, best=best)
 
 
 # ------------------------------------------------------------------- as executors keep it

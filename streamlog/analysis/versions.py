@@ -82,6 +82,10 @@ class Case:
     def atoms(self) -> Iterator[VersionedAtom]:
         return _versioned_atoms(self.body)
 
+    @property
+    def timed(self) -> Iterator[VersionedAtom]:
+        return (goal for goal in self.atoms if goal.version is not None)
+
     def needs_time_of(self, atom: Atom) -> bool:
         return isinstance(atom.args[0], Const) or clock_of(atom) in self.needs
 

@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from streamlog.analysis.contract import Contract, Delay, Keeps, Kept, PredicateContract
+from streamlog.analysis.contract import Contract, Delay, Extreme, Keeps, Kept, PredicateContract
 from streamlog.analysis.dependency import Graph
 from streamlog.analysis.schema import Kind
 from streamlog.analysis.sequential import Class
@@ -146,13 +146,21 @@ def _kept(p: PredicateContract) -> str:
         case Keeps.PER_KEY:
             key = f" per {', '.join(p.kept.columns)}" if p.kept.columns else ""
             span = f"{quantity(p.kept.span, p.clock)}, and " if p.kept.span else ""
-            return f"{span}one row{key}"
+            return f"{span}{' and '.join(map(_which, p.kept.best)) or 'one row'}{key}"
         case Keeps.EVERYTHING:
             return "every fact"
         case Keeps.STATIC:
             return ""
         case other:
             return str(other.value)
+
+
+def _which(extreme: Extreme) -> str:
+    match extreme:
+        case Extreme(_, highest, is_time=True):
+            return f"the {'latest' if highest else 'earliest'}"
+        case Extreme(column, highest):
+            return f"the {'highest' if highest else 'lowest'} {column}"
 
 
 def contract_data(contract: Contract) -> dict[str, Any]:
@@ -198,6 +206,7 @@ def _kept_data(kept: Kept) -> dict[str, Any]:
         "what": kept.what.value,
         "span": kept.span if kept.what in (Keeps.SPAN, Keeps.PER_KEY) else None,
         "columns": list(kept.columns),
+        "best": [{"column": e.column, "highest": e.highest} for e in kept.best],
         "because": _rule_data(kept.because) if kept.because else None,
     }
 

@@ -214,12 +214,11 @@ class _Generator:
         with self.out.block("if low < high:"):
             type_ = self.types.column(join.atom.pred, column) if column is not None else None
             values = "rows[low:high]"
+            if column is not None and is_stored(index, column) and index.columns != (column,):
+                values = f"(r[{place(index, column)}] for r in {values})"
+            total = f"fsum({values})"
             if column in index.sums:
                 total = "totals[high] - totals[low]"
-            else:
-                if column is not None and index.columns != (column,):
-                    values = f"(r[{place(index, column)}] for r in {values})"
-                total = f"fsum({values})"
             match fold.func:
                 case "count":
                     value = "high - low"

@@ -118,11 +118,12 @@ class Memory:
         left = 0
         for index in self.plan.indexes:
             if index.pred == pred and index.store is not Store.EARLIEST:
-                ages = stores.Ages(frontiers.horizon(self.plan.readers[index]))
-                if old := self.plan.timeless.get(index):
-                    limit = frontiers.horizon(old.readers)
-                    ages = stores.Ages(ages.horizon, limit, stores.picker(index, old.columns))
-                left = max(left, stores.forget(index, self.index(index), ages))
+                stored, arity = self.index(index), self.plan.arity[pred]
+                count = stores.forget(index, stored, frontiers.horizon(self.plan.readers[index]))
+                if old := self.plan.thinned.get(index):
+                    until = frontiers.horizon(old.readers)
+                    count -= stores.thin(index, stored, until, old.enough, arity)
+                left = max(left, count)
         seen = self.seen(pred)
         if seen:
             # A row can be found again only while its predicate is not complete there.
@@ -143,7 +144,7 @@ class Memory:
         result: dict[str, set[Row]] = {}
         for index in self.plan.indexes:
             if index.pred in self.temporal:
-                result.setdefault(index.pred, set()).update(self._rows(index))
+                result.setdefault(index.pred, set()).update(self.rows(index))
         for rule in self.plan.rules:
             for pred, row in _carried(rule, self.pending(rule)):
                 if pred in self.temporal:
@@ -153,7 +154,7 @@ class Memory:
             for pred, rows in sorted(result.items())
         }
 
-    def _rows(self, index: Index) -> Iterator[Row]:
+    def rows(self, index: Index) -> Iterator[Row]:
         """What an index holds, as rows of the predicate: what it does not know is None."""
         arity = self.plan.arity[index.pred]
         values: list[Any] = [None] * arity

@@ -12,14 +12,12 @@ A key of one column is its value, and so is a row of which one column is stored.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import itemgetter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from attrs import frozen
-
+from streamlog.analysis.enough import Enough
 from streamlog.plan.steps import Index, Store
-from streamlog.runtime.executor import BEGIN, Row
+from streamlog.runtime.executor import Row
 
 Stored = dict[Any, Any]
 ONCE = ((),)
@@ -144,94 +142,150 @@ def _many(value: Any, columns: tuple[int, ...]) -> tuple[Any, ...]:
 # -------------------------------------------------------------------------- forgetting
 
 
-@frozen
-class Ages:
-    """What may go: rows earlier than `horizon`; and of rows earlier than `old`, all but one of
-    those in which `picked` is the same."""
-
-    horizon: int
-    old: int = BEGIN
-    picked: Callable[[Any], Any] = itemgetter(0)
-
-
-def picker(index: Index, columns: tuple[int, ...]) -> Callable[[Any], Any]:
-    """Some columns of a stored row."""
-    if not columns:
-        return lambda row: ()
-    if index.columns is None:
-        return itemgetter(*columns)
-    if len(index.columns) == 1:
-        return lambda row: row
-    return itemgetter(*(index.columns.index(column) for column in columns))
-
-
-def forget(index: Index, stored: Stored, ages: Ages) -> int:
-    """Drop what may go; returns how many rows are left."""
+def forget(index: Index, stored: Stored, horizon: int) -> int:
+    """Drop rows that are earlier; returns how many are left."""
     left = 0
     for key, held in list(stored.items()):
         if index.store is Store.BY_TIME:
             times = held[0]
-            if times[0] < ages.horizon:
-                cut = bisect_left(times, ages.horizon)
+            if times[0] < horizon:
+                cut = bisect_left(times, horizon)
                 for part in held:  # totals keep that before the first row
                     del part[:cut]
-            if len(times) > 1 and times[1] < ages.old:
-                _keep_one_of_each(index, held, bisect_left(times, ages.old), ages)
             count = len(times)
         elif 0 in index.key:  # the first column of the key, then
             time = key if len(index.key) == 1 else key[0]
-            count = len(held) if time >= ages.horizon else 0
+            count = len(held) if time >= horizon else 0
         else:
-            count = _forget_rows(index, held, ages)
+            count = _forget_rows(index, held, horizon)
         if not count:
             del stored[key]
         left += count
     return left
 
 
-def _forget_rows(index: Index, held: Any, ages: Ages) -> int:
+def _forget_rows(index: Index, held: Any, horizon: int) -> int:
     columns = index.columns
     if columns is not None and 0 not in columns:  # for ever
         return len(held)
     if columns == (0,):
-        kept = [time for time in held if time >= ages.horizon]
+        kept = [time for time in held if time >= horizon]
     else:
-        kept = [row for row in held if row[0] >= ages.horizon]
-    if len(kept) > 1 and ages.old > ages.horizon:
-        kept = _without_doubles(columns == (0,), kept, ages)
+        kept = [row for row in held if row[0] >= horizon]
     if len(kept) < len(held):
-        if index.is_set:
-            held.clear()
-            held.update(dict.fromkeys(kept))
-        else:
-            held[:] = kept
+        _replace(held, kept)
     return len(kept)
 
 
-def _without_doubles(is_time: bool, rows: list[Any], ages: Ages) -> list[Any]:
-    seen: set[Any] = set()
-    kept = []
-    for row in rows:
-        if (row if is_time else row[0]) < ages.old:
-            picked = ages.picked(row)
-            if picked in seen:
-                continue
-            seen.add(picked)
-        kept.append(row)
-    return kept
+def _replace(held: Any, kept: list[Any]) -> None:
+    if isinstance(held, dict):
+        held.clear()
+        held.update(dict.fromkeys(kept))
+    else:
+        held[:] = kept
 
 
-def _keep_one_of_each(index: Index, held: Any, until: int, ages: Ages) -> None:
-    if not index.has_rows:
-        for part in held:
-            del part[1:until]
+# ---------------------------------------------------------------------------- thinning
+
+
+def thin(index: Index, stored: Stored, until: int, enough: Sequence[Enough], arity: int) -> int:
+    """Of rows earlier than `until`, keep those that are enough; returns how many went."""
+    place = {column: at for at, column in enumerate(positions(index, arity))}
+    if 0 not in place or index.sums:
+        return 0
+    chosen = [Chosen(rows, place) for rows in enough]
+    if all(one.is_within(index.key) for one in chosen):
+        keys = [[key] for key in stored]
+    else:
+        keys = [list(stored)]
+    gone = 0
+    for some in keys:
+        old = [(key, at, row) for key in some for at, row in _old(index, key, stored, until, place)]
+        if len(old) < 2:
+            continue
+        kept: set[int] = set()
+        try:
+            for one in chosen:
+                kept |= one.pick([row for _, _, row in old], kept)
+        except TypeError:  # values of different kinds: none is better
+            continue
+        if len(kept) < len(old):
+            gone += len(old) - len(kept)
+            drop: dict[Any, set[int]] = {}
+            for number, (key, at, _) in enumerate(old):
+                if number not in kept:
+                    drop.setdefault(key, set()).add(at)
+            for key, places in drop.items():
+                _drop(index, stored, key, places)
+    return gone
+
+
+def _old(
+    index: Index, key: Any, stored: Stored, until: int, place: dict[int, int]
+) -> Iterator[tuple[int, Row]]:
+    """The rows of a key that are earlier, as `saved` has them, each with its place."""
+    held, time = stored[key], place[0]
+    if index.store is Store.BY_TIME and held[0][0] >= until:
         return
-    first: dict[Any, int] = {}
-    for at, row in enumerate(held[1][:until]):
-        first.setdefault(ages.picked(row), at)
-    if len(first) < until:
-        for part in held:
-            part[:until] = [part[at] for at in first.values()]
+    for at, row in enumerate(_flat(index, key, held)):
+        at_time: Any = row[time]
+        if at_time < until:
+            yield at, row
+        elif index.store is Store.BY_TIME:
+            return
+
+
+def _drop(index: Index, stored: Stored, key: Any, places: set[int]) -> None:
+    held = stored[key]
+    parts = held if index.store is Store.BY_TIME else (held,)
+    if len(places) == len(parts[0]):
+        del stored[key]
+        return
+    for part in parts:
+        _replace(part, [value for at, value in enumerate(part) if at not in places])
+
+
+class Chosen:
+    """Which of some rows are enough."""
+
+    def __init__(self, rows: Enough, place: dict[int, int]) -> None:
+        """`place` says where in a row the columns are; the others have one value only."""
+        self.columns = [place[c] for c in rows.columns if c in place]
+        self.best = rows.best
+        if rows.best is not None:
+            self.value = place[rows.best.column]
+            self.group = [place[c] for c in rows.best.group if c in place]
+
+    def is_within(self, key: tuple[int, ...]) -> bool:
+        """Whether only rows of one key ever stand for each other."""
+        return self.best is None or {*key} <= {*self.best.group}
+
+    def pick(self, rows: list[Row], already: set[int]) -> set[int]:
+        """The numbers of the rows to keep, where possible of those that are kept already."""
+        numbers = self._best(rows) if self.best else range(len(rows))
+        found: dict[Row, int] = {}
+        for number in sorted(numbers, key=lambda number: number not in already):
+            found.setdefault(self._of(rows[number], self.columns), number)
+        return set(found.values())
+
+    def _best(self, rows: list[Row]) -> list[int]:
+        assert self.best is not None
+        best: dict[Row, Any] = {}
+        groups = [self._of(row, self.group) for row in rows]
+        for group, row in zip(groups, rows, strict=True):
+            value: Any = row[self.value]
+            known = best.get(group)
+            if known is None or (value > known if self.best.highest else value < known):
+                best[group] = value
+        return [
+            number
+            for number, (group, row) in enumerate(zip(groups, rows, strict=True))
+            if row[self.value] == best[group]
+        ]
+
+    @staticmethod
+    def _of(row: Row, places: list[int]) -> Row:
+        return tuple(row[place] for place in places)
 
 
 def remove(index: Index, stored: Stored, row: Row) -> None:

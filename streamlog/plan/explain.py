@@ -19,6 +19,7 @@ from streamlog.plan.steps import (
     Grouping,
     Index,
     Join,
+    Old,
     Pipeline,
     Plan,
     RulePlan,
@@ -82,10 +83,24 @@ def _index(index: Index, plan: Plan) -> str:
         Store.BY_TIME: ", in the order of time",
         Store.EARLIEST: ", the earliest timestamp alone",
     }
-    old = "; of old ones that differ in their timestamp, one" if index in plan.timeless else ""
+    old = f"; of old ones {_kept(index, found)}" if (found := plan.thinned.get(index)) else ""
     final = ", final rows alone" if index.settled else ""
     stored = _stored(index, plan.arity[index.pred])
     return f"{index.pred} {key}{how[index.store]}{final}{stored}{old}"
+
+
+def _kept(index: Index, old: Old) -> str:
+    """`those with the highest column 3`."""
+    parts = []
+    for rows in old.enough:
+        if rows.best is None:
+            parts.append("that differ in their timestamp, one")
+        else:
+            value = f"column {rows.best.column + 1}" if rows.best.column else "timestamp"
+            words = f"with the {'highest' if rows.best.highest else 'lowest'} {value}"
+            group = [p for p in rows.best.group if p not in dict(index.where)]
+            parts.append(words + (f" by {_places(group)}" if group else ""))
+    return " and ".join(parts)
 
 
 def _stored(index: Index, arity: int) -> str:

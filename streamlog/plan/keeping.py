@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from streamlog.analysis.enough import Best, Enough, enough
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.time.reach import BranchTime
-from streamlog.analysis.versions import Case, Version
+from streamlog.analysis.versions import Case
 from streamlog.plan.steps import Index, Old, Reader, RulePlan, Store
-from streamlog.plan.walk import joins_of, readings
+from streamlog.plan.walk import joins_of
 
 Readers = dict[Index, tuple[Reader, ...]]
 Backs = Mapping[int, int | None]  # by the id of a goal, how far it looks back
@@ -39,7 +40,7 @@ def forgetful(readers: Readers) -> set[Index]:
     return {i for i, found in readers.items() if all(r.back is not None for r in found)}
 
 
-def without_time(
+def thinned(
     rules: Iterable[RulePlan],
     readers: Readers,
     back_of: Backs,
@@ -47,39 +48,60 @@ def without_time(
     schema: Schema,
     clock: Mapping[str, int],
 ) -> dict[Index, Old]:
-    """Indexes that are asked for rows of any age, but never for the timestamp of an old one; and
-    for each reader, from when on a row is old to it.
+    """Indexes that are asked for rows of any age, but for few of the old ones; and for each
+    reader, from when on a row is old to it.
 
-    A goal is old when its clock is earlier than that of the head (`analysis.versions`). Its
-    timestamp decides nothing then, in whatever case; no head earlier than the progress of its
-    predicate is to come, so rows that are old at that progress stay so. A reader that asks for
-    timestamps, but looks back so far only, has no use for rows beyond that.
+    A goal is old when its clock is earlier than that of the head (`analysis.versions`). No head
+    earlier than the progress of its predicate is to come, so rows that are old at that progress
+    stay so. A reader that looks back so far only has no use for rows beyond that.
     """
+    needed = needs(cases)
     split = {id(case.time.rule) for case in cases}
-    old = [(c, g.atom) for c in cases for g in c.atoms if g.version is Version.OLD]
-    asks = {id(atom) for case, atom in old if case.needs_time_of(atom)}
-    met = {id(atom) for _, atom in old}
     result: Readers = {}
-    columns: dict[Index, set[int]] = {}
+    kept: dict[Index, list[Enough]] = {}
     asked: set[Index] = set()
     for plan in rules:
-        for join, read_ in readings(plan):
-            head = plan.rule.head.pred
-            columns.setdefault(join.index, set())
-            if id(plan.rule) in split and id(join.atom) not in asks:
-                ahead = clock.get(head, 0) - clock.get(join.index.pred, 0)
-                _add(result, join.index, Reader(head, ahead))
-                if id(join.atom) in met:
-                    columns[join.index] |= read_ - {0}
-            elif (back := back_of.get(id(join.atom))) is not None:
-                _add(result, join.index, Reader(head, back))
+        for join in joins_of(plan):
+            head, index = plan.rule.head.pred, join.index
+            # A goal that is in no case never has a row.
+            rows = needed.get(id(join.atom), [] if id(plan.rule) in split else [None])
+            if (back := back_of.get(id(join.atom))) is not None:
+                _add(result, index, Reader(head, back))
+            elif None not in rows:
+                ahead = clock.get(head, 0) - clock.get(index.pred, 0)
+                _add(result, index, Reader(head, ahead))
+                kept.setdefault(index, []).extend(one for one in rows if one)
             else:
-                asked.add(join.index)
+                asked.add(index)
     return {
-        index: Old(found, tuple(sorted(columns[index])))
+        index: Old(found, together(kept.get(index, ())))
         for index, found in result.items()
         if index not in asked
         and schema.is_temporal(index.pred)
         and index.store is not Store.EARLIEST
         and any(r.back is None for r in readers[index])
     }
+
+
+def needs(cases: Iterable[Case]) -> Mapping[int, Sequence[Enough | None]]:
+    """By the id of a goal, what is enough of its old rows in each case; None: all of them."""
+    result: dict[int, list[Enough | None]] = {}
+    for case in cases:
+        for goal in case.time.goals:
+            result.setdefault(id(goal.atom), [])
+        for atom, rows in enough(case):
+            result[id(atom)].append(rows)
+    return result
+
+
+def together(needs: Iterable[Enough]) -> tuple[Enough, ...]:
+    """The choosiest first: where any row will do, one that is kept already does."""
+    columns: dict[Best | None, set[int]] = {}
+    for rows in needs:
+        columns.setdefault(rows.best, set()).update(rows.columns)
+    found = [Enough(tuple(sorted(read)), best) for best, read in columns.items()]
+    return tuple(sorted(found or [Enough(())], key=_freedom))
+
+
+def _freedom(rows: Enough) -> tuple[bool, int]:
+    return (rows.best is None, rows.best.column if rows.best else 0)

@@ -15,7 +15,7 @@ from streamlog.analysis.time.reach import BranchTime
 from streamlog.analysis.types import TypeTable
 from streamlog.analysis.versions import Case
 from streamlog.plan.conjunction import Conjunction, Surroundings, conjunction
-from streamlog.plan.keeping import backs, forgetful, read, without_time
+from streamlog.plan.keeping import backs, forgetful, read, thinned
 from streamlog.plan.order import exists, in_order
 from streamlog.plan.rewrites.lookups import lookups
 from streamlog.plan.rewrites.projection import projections, through
@@ -87,13 +87,14 @@ def lower(
     arity = {**{n: p.arity for n, p in schema.predicates.items()}, TICK: 1}
     back_of = backs(time_of.values())
     readers = read(rules, back_of)
-    timeless = without_time(rules, readers, back_of, cases, schema, strata.potential)
+    old = thinned(rules, readers, back_of, cases, schema, strata.potential)
     becomes = projections(
         rules,
         groupings,
         arity,
         improving,
-        {i for i in readers if schema.is_temporal(i.pred)} & {*timeless, *forgetful(readers)},
+        {i for i in readers if schema.is_temporal(i.pred)} & {*old, *forgetful(readers)},
+        old,
         lambda pred, column: types.column(pred, column) in WHOLE,
     )
     rules = [map_joins_of(p, lambda j: through(j, becomes)) for p in rules]
@@ -107,7 +108,7 @@ def lower(
         tuple(sorted(readers, key=lambda i: i.name)),
         readers,
         arity,
-        {becomes[index]: found for index, found in timeless.items()},
+        {becomes[index]: found for index, found in old.items()},
     )
 
 

@@ -105,6 +105,6 @@ def part(plan: Plan, components: Sequence[Component]) -> Plan:
             for i, readers in plan.readers.items()
             if i in used
         },
-        timeless={i: old for i, old in plan.timeless.items() if i in used},
+        thinned={i: old for i, old in plan.thinned.items() if i in used},
         arity={p: plan.arity[p] for p in (*given, *sorted(preds))},
     )

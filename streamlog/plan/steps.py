@@ -13,6 +13,7 @@ from zlib import crc32
 
 from attrs import frozen
 
+from streamlog.analysis.enough import Enough
 from streamlog.syntax.ast import Atom, Comparison, Const, Rule, Term, Var
 
 
@@ -208,7 +209,7 @@ class Plan:
     indexes: tuple[Index, ...]
     readers: Mapping[Index, tuple[Reader, ...]]
     arity: Mapping[str, int]
-    timeless: Mapping[Index, Old]  # those whose old rows are asked for without their timestamps
+    thinned: Mapping[Index, Old]  # those of whose old rows a few are enough
 
 
 @frozen
@@ -221,8 +222,8 @@ class Reader:
 
 @frozen
 class Old:
-    """Rows earlier than (progress of `pred`) + `back` of every reader are old; of old rows that
-    agree in `columns` and in the key, one is enough."""
+    """Rows earlier than (progress of `pred`) + `back` of every reader are old. Of old rows, those
+    are kept that one of the readers needs (`analysis.enough`)."""
 
     readers: tuple[Reader, ...]
-    columns: tuple[int, ...]
+    enough: tuple[Enough, ...]

@@ -28,7 +28,7 @@ from streamlog.syntax.ast import Test
 from streamlog.syntax.pretty import pretty
 
 FORMAT = "streamlog checkpoint"
-VERSION = 2
+VERSION = 3
 MANIFEST, ROWS = "manifest.json", "rows.arrow"
 _NAME = re.compile(r"checkpoint-([0-9]{12})")
 

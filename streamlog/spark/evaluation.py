@@ -39,7 +39,6 @@ from streamlog.runtime.executor import BEGIN, Limits, Row
 from streamlog.spark import graph, tasks, wire
 from streamlog.spark.columns import ColumnTypes
 from streamlog.spark.fixpoint import Versions, fixpoint
-from streamlog.spark.keeping import First
 from streamlog.syntax.ast import Type
 
 # Slices reach no further, so that offsets can be added to their ends.
@@ -339,22 +338,6 @@ class Evaluation:
         batch.states[number] = out.where(F.col(wire.TABLE).startswith(tasks.STATE))
 
     # ------------------------------------------------------------------------- frames
-
-    def first(self, pred: str, new: DataFrame, which: First, old: DataFrame | None) -> DataFrame:
-        """The first row of each key that has none yet. Rows come in the order of time, so a key
-        that has one keeps it."""
-        columns = wire.columns(self.types[pred]).names
-        key = [columns[position] for position in which.key]
-        for position, const in which.where:
-            new = new.where(F.col(columns[position]) == F.lit(const.value))
-        if not key:
-            found = new.orderBy("c0").limit(1)
-            return found if old is None else found.join(old, on=F.lit(True), how="left_anti")
-        first = new.groupBy(*key).agg(
-            *(F.min_by(c, "c0").alias(c) for c in columns if c not in key)
-        )
-        found = first.select(*columns)
-        return found if old is None else found.join(old, on=key, how="left_anti")
 
     def frame(self, pred: str, rows: Iterable[Row]) -> DataFrame:
         """Rows at hand as a relation."""

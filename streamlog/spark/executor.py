@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from streamlog.analysis.builtins import TICK
 from streamlog.compiler import Compilation, the
 from streamlog.kernel.frontier import Frontiers
+from streamlog.kernel.stores import Chosen
 from streamlog.plan.parts import Strategy, stages
 from streamlog.plan.strategies import choose
 from streamlog.runtime.executor import BEGIN, END, Limits, Row
@@ -131,7 +132,7 @@ class SparkExecutor:
         for pred in {*self._kept, *new}:
             kept = self._keeping.kept(pred, now)
             rows = self._kept.get(pred, []) + new.get(pred, [])
-            self._kept[pred] = list(_needed(kept, rows))
+            self._kept[pred] = list(_needed(kept, rows, now))
 
     # ---------------------------------------------------------------------------- state
 
@@ -145,14 +146,12 @@ class SparkExecutor:
         raise NotImplementedError("checkpoints on Spark are those of `streamlog.spark.start`")
 
 
-def _needed(kept: Kept, rows: Sequence[Row]) -> dict[Row, None]:
+def _needed(kept: Kept, rows: Sequence[Row], now: Frontiers) -> dict[Row, None]:
     result = dict.fromkeys(r for r in rows if kept.since <= BEGIN or r >= (kept.since,))
-    for one in kept.firsts:
-        first: dict[tuple[object, ...], Row] = {}
-        for row in rows:
-            if all(row[p] == const.value for p, const in one.where):
-                key = tuple(row[p] for p in one.key)
-                if key not in first or row < first[key]:
-                    first[key] = row
-        result |= dict.fromkeys(first.values())
+    for few in kept.few:
+        mine = [r for r in rows if all(r[p] == const.value for p, const in few.where)]
+        old = sorted(r for r in mine if few.rows.best is None or r < (few.until(now),))
+        if old:
+            chosen = Chosen(few.rows, {column: column for column in range(len(old[0]))})
+            result |= dict.fromkeys(old[number] for number in chosen.pick(old, set()))
     return result

@@ -1,62 +1,89 @@
 """Which rows of the past the queries of later batches may still need.
 
-A query over the slice from `low` on looks back to `low + b`. What was released at instants that
-are still open is needed too: it must not be released again. A kernel keeps its own state.
+A query over the slice from `low` on looks back to `low + b`, or at any row there ever was; of
+these a few are enough (`analysis.enough`), and lie on shelves of their own. What was released at
+instants that are still open is needed too: it must not be released again. A kernel keeps its own
+state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from zlib import crc32
 
 from attrs import frozen
 
+from streamlog.analysis.enough import Enough
 from streamlog.compiler import Compilation, the
 from streamlog.kernel.frontier import Frontiers
+from streamlog.plan.keeping import needs, together
 from streamlog.plan.parts import Strategy
-from streamlog.plan.steps import Index, Plan, Reader, Store
-from streamlog.plan.walk import joins_of
+from streamlog.plan.steps import Reader
 from streamlog.runtime.executor import BEGIN
-from streamlog.syntax.ast import Const
+from streamlog.syntax.ast import Atom, Const
+
+Where = tuple[tuple[int, Const], ...]
 
 
 @frozen
-class First:
-    """Of rows that agree in the key, the first is enough; only those `where` these values stand."""
+class Few:
+    """Of the old rows with these values, those that are enough."""
 
-    name: str
-    key: tuple[int, ...]
-    where: tuple[tuple[int, Const], ...]
+    where: Where
+    rows: Enough
+    readers: tuple[Reader, ...]
+
+    @property
+    def name(self) -> str:
+        """Of its shelf: what lies there must not depend on the order of rules."""
+        best = self.rows.best
+        how = (best.column, best.highest, *best.group) if best else ()
+        values = [(position, const.value) for position, const in self.where]
+        return f"{crc32(repr((values, self.rows.columns, how)).encode()):08x}"
+
+    def until(self, frontiers: Frontiers) -> int:
+        """Rows earlier than this are old."""
+        return frontiers.horizon(self.readers)
 
 
 @frozen
 class Kept:
-    """Rows from a time on, and of the earlier ones the first of each key."""
+    """Rows from a time on, and a few of the earlier ones."""
 
     since: int
-    firsts: tuple[First, ...]
+    few: tuple[Few, ...]
 
 
 class Keeping:
     def __init__(self, program: Compilation, strategies: Mapping[str, Strategy]) -> None:
         closed, plan = the(program.closed), the(program.plan)
-        self._temporal = {p for p in plan.arity if the(closed.schema).is_temporal(p)}
+        schema, clock = the(closed.schema), the(closed.strata).potential
+        self._temporal = {p for p in plan.arity if schema.is_temporal(p)}
         self._in_kernels = {p for p, s in strategies.items() if s is Strategy.KERNEL}
-        self._firsts: dict[str, tuple[First, ...]] = {}
         self._readers: dict[str, list[Reader]] = {}
-        indexes = _indexes(plan)
+        found: dict[tuple[str, Where], list[tuple[Enough, Reader]]] = {}
+        needed = needs(closed.cases)
         for time in closed.times:
             head = time.rule.head.pred
             if head in self._in_kernels or not time.can_fire:
                 continue
             for goal in time.goals:
                 pred = goal.atom.pred
-                found = _first(plan, indexes.get(id(goal.atom), ())) if goal.back is None else None
-                if found is None:
-                    self._readers.setdefault(pred, []).append(Reader(head, goal.back))
-                    continue
-                first, readers = found
-                self._firsts[pred] = tuple(dict.fromkeys((*self._firsts.get(pred, ()), first)))
-                self._readers.setdefault(pred, []).extend(readers)
+                rows = needed.get(id(goal.atom), [None])
+                reader = Reader(head, goal.back)
+                if goal.back is None and None not in rows:
+                    reader = Reader(head, clock.get(head, 0) - clock.get(pred, 0))
+                    place = found.setdefault((pred, _where(goal.atom)), [])
+                    place += ((one, reader) for one in rows if one)
+                self._readers.setdefault(pred, []).append(reader)
+        self._few: dict[str, tuple[Few, ...]] = {}
+        for (pred, where), uses in found.items():
+            readers = tuple(dict.fromkeys(reader for _, reader in uses))
+            few = (Few(where, rows, readers) for rows in together(rows for rows, _ in uses))
+            self._few[pred] = (*self._few.get(pred, ()), *few)
+
+    def few(self, pred: str) -> tuple[Few, ...]:
+        return self._few.get(pred, ())
 
     def kept(self, pred: str, frontiers: Frontiers) -> Kept:
         """What to keep of a predicate when a batch is over."""
@@ -65,32 +92,8 @@ class Keeping:
         since = frontiers.horizon(self._readers.get(pred, ()))
         if pred not in self._in_kernels:
             since = min(since, frontiers.complete(pred))
-        return Kept(since, self._firsts.get(pred, ()))
+        return Kept(since, self.few(pred))
 
 
-def _indexes(plan: Plan) -> Mapping[int, set[Index]]:
-    """By the id of a goal's atom, the indexes that it is looked up in."""
-    result: dict[int, set[Index]] = {}
-    for rule in plan.rules:
-        for join in joins_of(rule):
-            result.setdefault(id(join.atom), set()).add(join.index)
-    return result
-
-
-def _first(plan: Plan, indexes: Collection[Index]) -> tuple[First, tuple[Reader, ...]] | None:
-    """Which first rows will do for a goal, and who may need more of those that are not old yet;
-    None if all rows are needed for ever."""
-    if any(i.store is not Store.EARLIEST and i not in plan.timeless for i in indexes):
-        return None
-    if not indexes or len({i.where for i in indexes}) > 1:
-        return None
-    key: set[int] = set()
-    readers: list[Reader] = []
-    for index in indexes:
-        key |= {*index.key}
-        if old := plan.timeless.get(index):
-            key |= {*old.columns}
-            readers += old.readers
-    # Goals may share an index and differ in the others: the key tells their shelves apart.
-    name = "_".join([min(i.name for i in indexes), "by", *map(str, sorted(key))])
-    return First(name, tuple(sorted(key)), next(iter(indexes)).where), tuple(readers)
+def _where(goal: Atom) -> Where:
+    return tuple((p, a) for p, a in enumerate(goal.args) if p > 0 and isinstance(a, Const))

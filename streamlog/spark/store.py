@@ -27,8 +27,7 @@ from streamlog.spark import wire
 from streamlog.spark.files import Files
 
 SHELF = "shelf"  # the column that rows are filed by
-FORMAT, VERSION = "streamlog run", 2
-READ = (1, VERSION)  # version 1 knew of one kernel only
+FORMAT, VERSION = "streamlog run", 3
 # For a number of kernels, what else a run's state is laid out by, as JSON.
 Layout: TypeAlias = Callable[[int], Any]
 # So many folders a shelf may be in before they are put together.
@@ -81,10 +80,9 @@ def _body(text: str, where: str) -> dict[str, Any]:
         raise CheckpointError(f"'{where}' is damaged: it is no JSON") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise CheckpointError(f"'{where}' is nothing of a streamlog run")
-    if document.get("version") not in READ:
+    if document.get("version") != VERSION:
         raise CheckpointError(
-            f"'{where}' has version {document.get('version')}; this streamlog reads "
-            f"{' and '.join(map(str, READ))}"
+            f"'{where}' has version {document.get('version')}; this streamlog reads {VERSION}"
         )
     body = document.get("body")
     text = json.dumps(body, sort_keys=True)
@@ -132,8 +130,8 @@ class Store:
                 f"'{self.files.root}' is of another program, or of an older form of this one; "
                 "start the changed program with a new folder"
             )
-        number: int = known.get("kernels", 1)
-        if "layout" in known and known["layout"] != layout(number):
+        number: int = known["kernels"]
+        if known["layout"] != layout(number):
             raise CheckpointError(
                 f"'{self.files.root}' was begun with another strategy, or by another streamlog; "
                 "go on with the same, or start with a new folder"
@@ -171,19 +169,23 @@ class Store:
         return Folder(_place(batch, shelf), rows, latest)
 
     def compact(
-        self, batch: int, shelf: str, folders: tuple[Folder, ...], width: int, since: int | None
+        self,
+        batch: int,
+        shelf: str,
+        folders: tuple[Folder, ...],
+        width: int,
+        needed: Callable[[DataFrame], DataFrame],
     ) -> tuple[Folder, ...]:
         """Few folders of a shelf: the newest are put together while they are not much smaller
-        than those before them, so that a row is copied a few times only."""
+        than those before them, so that a row is copied a few times only; and of these rows only
+        what is `needed`."""
         if len(folders) <= _FOLDERS:
             return folders
         start = next(
             i for i, f in enumerate(folders) if f.rows <= 4 * sum(g.rows for g in folders[i + 1 :])
         )
         merged = folders[start:]
-        rows = self._read([f.path for f in merged], width)
-        if since is not None:
-            rows = rows.where(F.col("i0") >= min(since, 2**63 - 1))
+        rows = needed(self._read([f.path for f in merged], width))
         path = f"merged/{batch}-{shelf}"
         counting = Observation()
         rows = rows.coalesce(1).observe(counting, F.count(F.lit(1)).alias("rows"))

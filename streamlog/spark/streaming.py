@@ -35,11 +35,12 @@ from streamlog.spark.failures import explained
 from streamlog.spark.inputs import Inputs
 from streamlog.spark.keeping import Keeping
 from streamlog.spark.session import Jobs
+from streamlog.spark.shelves import additions, enough
 from streamlog.spark.sinks import shown, write
 from streamlog.spark.store import SHELF, Commit, Folder, Store
 from streamlog.spark.watching import Figures, Record
 
-ROWS, FIRST, BUFFER, STATE = "rows ", "first ", "buffer ", "state "
+ROWS, FEW, BUFFER, STATE = "rows ", "few ", "buffer ", "state "
 REJECTS, LATE = "rejects", "late"
 
 # A folder, or what is to be done with the new answers of a batch, given its number.
@@ -249,8 +250,8 @@ class Run:
             rows = self._stored(ROWS + pred, pred)
             if rows is not None and need.since > BEGIN:
                 rows = rows.where(F.col("c0") >= clamped(need.since))
-            firsts = [self._stored(f"{FIRST}{pred} {f.name}", pred) for f in need.firsts]
-            found = [f for f in (rows, *firsts) if f is not None]
+            few = [self._stored(f"{FEW}{pred} {f.name}", pred) for f in need.few]
+            found = [f for f in (rows, *few) if f is not None]
             if found:
                 kept[pred] = reduce(DataFrame.unionAll, found)
                 if len(found) > 1:
@@ -274,16 +275,14 @@ class Run:
     def _shelve(self, result: Batch, shelves: dict[str, DataFrame], now: Frontiers) -> None:
         """What of a batch is stored: answers, and what later batches look at."""
         for pred, relation in result.relations.items():
-            if relation.new is None:
-                continue
             need = self.keeping.kept(pred, now)
-            if pred in self.outputs or need.since < END:
+            if relation.new is not None and (pred in self.outputs or need.since < END):
                 shelves[ROWS + pred] = self._packed(relation.new, pred)
-            for first in need.firsts:
-                shelf = f"{FIRST}{pred} {first.name}"
-                old = self._stored(shelf, pred)
-                found = self.evaluation.first(pred, relation.new, first, old)
-                shelves[shelf] = self._packed(found, pred)
+            for few in need.few:
+                shelf = f"{FEW}{pred} {few.name}"
+                found = additions(few, relation, few.until(now), self._stored(shelf, pred))
+                if found is not None:
+                    shelves[shelf] = self._packed(found, pred)
         for number, state in result.states.items():
             shelves[f"{STATE}{number}"] = state
 
@@ -321,18 +320,25 @@ class Run:
             new = (self.store.folder(batch, shelf, rows, latest),) if rows else ()
             if shelf.startswith((BUFFER, STATE)):
                 result[shelf] = new  # written anew each time
-            elif shelf.startswith(FIRST):
+            elif shelf.startswith(FEW):
                 found = (*last.get(shelf, ()), *new)
-                result[shelf] = self.store.compact(batch, shelf, found, self.width, None)
+                result[shelf] = self.store.compact(
+                    batch, shelf, found, self.width, self._still_enough(shelf)
+                )
             elif shelf.startswith(ROWS):
                 pred = shelf.removeprefix(ROWS)
                 since = self.keeping.kept(pred, now).since
                 found = (*last.get(shelf, ()), *new)
                 if self.evaluation.schema.is_temporal(pred):
                     found = tuple(f for f in found if f.latest is None or f.latest >= since)
-                bound = since if since > BEGIN else None
-                result[shelf] = self.store.compact(batch, shelf, found, self.width, bound)
+                result[shelf] = self.store.compact(batch, shelf, found, self.width, _since(since))
         return {shelf: found for shelf, found in sorted(result.items()) if found}
+
+    def _still_enough(self, shelf: str) -> Callable[[DataFrame], DataFrame]:
+        pred, name = shelf.removeprefix(FEW).rsplit(" ", 1)
+        (few,) = (f for f in self.keeping.few(pred) if f.name == name)
+        types = self.types[pred]
+        return lambda rows: self._packed(enough(few.rows, wire.unpacked(rows, None, types)), pred)
 
     # ------------------------------------------------------------------------ answers
 
@@ -370,3 +376,7 @@ class Run:
         for name, count in answers.items():
             total[name] = total.get(name, 0) + count
         return {"streams": streams, "answers": total}
+
+
+def _since(since: int) -> Callable[[DataFrame], DataFrame]:
+    return lambda rows: rows.where(F.col("i0") >= clamped(since)) if since > BEGIN else rows

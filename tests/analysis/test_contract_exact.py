@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streamlog.analysis.contract import Keeps, Kept, Released
+from streamlog.analysis.contract import Extreme, Keeps, Kept, Released
 from streamlog.analysis.sequential import Class
 from streamlog.compiler import Compilation, Mode, compile_file, compile_source, the
 from streamlog.diagnostics import Source
@@ -266,7 +266,8 @@ def test_comparisons(comparisons: str, back: int | None, ahead: int | None) -> N
 def test_offsets_from_static_data(static: str, back: int | None) -> None:
     result = accepted(f"{static} p(T) <- s(T), q(T1), w(W), T1 <= T, T1 >= T - W.")
     assert reach(result, "q") == [(back, 0)]
-    expected = Kept(Keeps.EVERYTHING) if back is None else Kept(Keeps.SPAN, -back)
+    latest = Extreme("T1", highest=True, is_time=True)
+    expected = Kept(Keeps.PER_KEY, best=(latest,)) if back is None else Kept(Keeps.SPAN, -back)
     assert kept(result, "q") == expected
 
 

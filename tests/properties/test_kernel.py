@@ -14,8 +14,9 @@ import os
 from pathlib import Path
 from random import Random
 
+import best_programs
 import pytest
-from kernel_checks import check, check_answers_alone, check_one_per_key
+from kernel_checks import check, check_answers_alone, check_one_per_key, compiled
 from oracle.programs import Case, random_case
 
 from streamlog.compiler import compile_source, the
@@ -62,6 +63,22 @@ def test_one_row_per_key_is_held_where_the_contract_says_so(first: int) -> None:
         except Exception as error:
             pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}\n{case.tables}")
     assert promised >= SHARD / 6
+
+
+@pytest.mark.parametrize("first", range(SEED, SEED + PAIRS // 2, SHARD))
+def test_the_best_of_the_old_rows_are_enough(first: int) -> None:
+    chosen = 0
+    for seed in range(first, first + SHARD):
+        rng = Random(seed)
+        case = best_programs.random_case(rng)
+        try:
+            check(case, rng)
+            check_one_per_key(case, rng)
+        except Exception as error:
+            pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}")
+        plan = the(compiled(case).plan)
+        chosen += any(rows.best for old in plan.thinned.values() for rows in old.enough)
+    assert chosen >= SHARD / 2
 
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda p: p.stem)

@@ -7,7 +7,7 @@ depend on the time that *any* stream speaks of, are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
 
 from attrs import frozen
@@ -28,9 +28,11 @@ class Merged:
     answers: Answers
 
 
-def suitable_cases(seeds: Iterable[int]) -> Iterator[tuple[int, Case, Compilation]]:
+def suitable_cases(
+    seeds: Iterable[int], make: Callable[[Random], Case]
+) -> Iterator[tuple[int, Case, Compilation]]:
     for seed in seeds:
-        case = random_case(Random(seed))
+        case = make(Random(seed))
         program = compiled(case)
         assert program.plan
         alone = any(c.is_timer or "tick" in c.preds for c in program.plan.components)
@@ -38,14 +40,18 @@ def suitable_cases(seeds: Iterable[int]) -> Iterator[tuple[int, Case, Compilatio
             yield seed, case, program
 
 
-def merged(seeds: Iterable[int], slack: int | None = None) -> Merged:
+def merged(
+    seeds: Iterable[int],
+    slack: int | None = None,
+    make: Callable[[Random], Case] = random_case,
+) -> Merged:
     """The programs of the seeds together, with what the kernel answers to each alone. With a
     slack, every stream is declared to have it."""
     texts: list[str] = []
     facts: dict[str, list[Row]] = {}
     given: dict[str, list[Row]] = {}
     answers: Answers = {}
-    for seed, case, program in suitable_cases(seeds):
+    for seed, case, program in suitable_cases(seeds, make):
         assert program.schema
         start = f"x{seed}_"
         own = case.text

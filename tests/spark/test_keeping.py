@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from runtime.test_kept import PROGRAMS, batches
+from runtime.test_kept import PROGRAMS, assert_one_row_per_key, batches
 
 from streamlog.analysis.contract import Keeps
 from streamlog.compiler import compile_file, the
@@ -31,7 +31,6 @@ def test_one_row_per_key(path: Path) -> None:
         for p in the(program.contract).predicates
         if p.kept.what is Keeps.PER_KEY
     }
-    columns = the(program.schema).column_names
     for batch, now in list(batches(program))[:4]:
         for engine in (spark, local):
             for stream, row in batch:
@@ -41,5 +40,4 @@ def test_one_row_per_key(path: Path) -> None:
         for name, rows in spark.executor.holding().items():
             if name in promised:
                 past = [row for row in rows if row[0] < now - promised[name].span]
-                key = [columns[name].index(c) for c in promised[name].columns]
-                assert len(past) == len({tuple(row[i] for i in key) for row in past}), name
+                assert_one_row_per_key(program, name, past, promised[name])

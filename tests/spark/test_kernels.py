@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from hashlib import sha256
 from pathlib import Path
 from random import Random
 
@@ -20,12 +19,12 @@ from streamlog.compiler import Compilation, the
 from streamlog.kernel import Kernel
 from streamlog.plan.parts import Strategy, part
 from streamlog.plan.pivot import Pivot, find, seat
-from streamlog.runtime.checkpoint import CheckpointError, fingerprint
+from streamlog.runtime.checkpoint import CheckpointError
 from streamlog.runtime.executor import END, Limits, Row
 from streamlog.spark import Running, run, start, tasks, wire
 from streamlog.spark.columns import column_types, types_of_rows
 from streamlog.spark.session import Jobs
-from streamlog.spark.store import FORMAT, Store
+from streamlog.spark.store import Store
 
 MINPATH = """
 stream arc(T: int, a: string, b: string, d: int).
@@ -230,12 +229,11 @@ def test_another_strategy_is_refused(spark: SparkSession, tmp_path: Path) -> Non
         stream.start(kernels=1, text=CHAIN, strategy=Strategy.KERNEL)
 
 
-def test_a_run_of_before_there_were_several_has_one(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_run_of_an_older_form_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     program, folder = streamlog.compile(LOCKOUT), str(tmp_path)
     store = Store(spark, folder, program, by_badge, kernels=2)
-    body = {"program": fingerprint(program)}
-    checksum = sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
-    document = {"format": FORMAT, "version": 1, "sha256": checksum, "body": body}
+    document = json.loads(store.files.read("run.json") or "")
     store.files.delete("run.json")
-    store.files.write("run.json", json.dumps(document))
-    assert Store(spark, folder, program, by_badge, kernels=2).kernels == 1
+    store.files.write("run.json", json.dumps({**document, "version": 2}))
+    with pytest.raises(CheckpointError, match="has version 2; this streamlog reads 3"):
+        Store(spark, folder, program, by_badge, kernels=2)

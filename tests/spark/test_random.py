@@ -8,13 +8,15 @@ once with the strategy that is chosen for them, a tenth with the others too, and
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from random import Random
 
+import best_programs
 import pytest
 from kernel_checks import Answers, arrivals, at_once, closed_derived, compiled, tables
 from merging import Merged, merged
-from oracle.programs import executor_steps, random_case
+from oracle.programs import Case, executor_steps, random_case
 
 from streamlog.plan.parts import Strategy
 from streamlog.runtime.executor import END
@@ -47,8 +49,8 @@ def differences(found: Answers, wanted: Answers) -> dict[str, tuple]:
 
 
 @cache
-def together(first: int) -> Merged:
-    return merged(range(first, min(first + SHARD, SEED + PAIRS)))
+def together(first: int, make: Callable[[Random], Case] = random_case) -> Merged:
+    return merged(range(first, min(first + SHARD, SEED + PAIRS)), make=make)
 
 
 OTHERS = [(first, s) for first in SOME for s in (Strategy.FIXPOINT, Strategy.KERNEL)]
@@ -62,9 +64,10 @@ def test_at_once(first: int, strategy: Strategy | None) -> None:
     assert not differences(collected([found], list(given.answers)), given.answers)
 
 
+@pytest.mark.parametrize("make", [random_case, best_programs.random_case], ids=["any", "best"])
 @pytest.mark.parametrize("first", SOME)
-def test_in_steps(first: int) -> None:
-    given = together(first)
+def test_in_steps(first: int, make: Callable[[Random], Case]) -> None:
+    given = together(first, make)
     rng = Random(first)
     strategy = rng.choice([None, Strategy.FIXPOINT])
     executor = SparkExecutor(given.program, given.tables, strategy=strategy)

@@ -7,17 +7,19 @@ permits, some of them twice, a restart between any two batches: the kernel's ans
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+import best_programs
 import pytest
 from merging import merged
-from oracle.programs import arrival_orders
+from oracle.programs import Case, arrival_orders, random_case
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.runtime.executor import Row
-from streamlog.spark import arrival, wire
+from streamlog.spark import arrival, store, wire
 from streamlog.spark.columns import column_types, types_of_rows
 from streamlog.spark.inputs import Inputs
 from streamlog.spark.streaming import Relations, Run
@@ -27,10 +29,18 @@ SEED = int(os.environ.get("STREAMLOG_SEED", "0"))
 SHARD, SLACK, BATCHES = 8, 3, 3
 
 
+@pytest.mark.parametrize("make", [random_case, best_programs.random_case], ids=["any", "best"])
 @pytest.mark.parametrize("first", range(SEED, SEED + PAIRS, SHARD))
-def test_micro_batches(first: int, spark: SparkSession, tmp_path: Path) -> None:
+def test_micro_batches(
+    first: int,
+    make: Callable[[Random], Case],
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(store, "_FOLDERS", 2)  # put together already in so few batches
     rng = Random(first)
-    given = merged(range(first, min(first + SHARD, SEED + PAIRS)), SLACK)
+    given = merged(range(first, min(first + SHARD, SEED + PAIRS)), SLACK, make)
     program = given.program
     types = column_types(program, types_of_rows({**given.facts, **given.tables}))
     found: dict[str, list[Row]] = {name: [] for name in given.answers}

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from attrs import define, evolve, field
 
-from streamlog.plan.steps import Fold, Grouping, Index, Join, RulePlan, Store
+from streamlog.plan.steps import Fold, Grouping, Index, Join, Old, RulePlan, Store
 from streamlog.plan.walk import readings
 
 # Aggregates to which it does not matter how often a solution is found.
@@ -40,12 +40,14 @@ def projections(
     arity: Mapping[str, int],
     replaced: Collection[str],
     dated: Collection[Index],
+    old: Mapping[Index, Old],
     is_whole: Callable[[str, int], bool],
 ) -> dict[Index, Index]:
     """Each index, and what it becomes.
 
     `replaced` are predicates whose rows may be taken back. `dated` are indexes that must know the
-    timestamps of their rows, in order to forget. `is_whole` says whether a column holds whole
+    timestamps of their rows, in order to forget. What `old` rows are chosen by must be known too.
+    `is_whole` says whether a column holds whole
     numbers: running totals are exact.
     """
     uses: dict[Index, _Use] = {}
@@ -68,6 +70,9 @@ def projections(
             matters = rule.group in counting and id(join.atom) in inside
             use.counts |= matters or fold is not None
             use.compares |= join.not_itself and (rule.once or rule.group in counting)
+    for index, found in old.items():
+        for best in (rows.best for rows in found.enough if rows.best):
+            uses[index].columns |= {best.column, *best.group} - index.fixed - {0}
     return {
         index: _projected(index, use, arity[index.pred], index in dated)
         if index.store is not Store.EARLIEST

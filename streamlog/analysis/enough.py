@@ -1,0 +1,250 @@
+"""Which of the old rows of a goal are enough: those that others stand for need not be kept.
+
+Old rows are told apart by what their rule reads of them, no more: one of those that agree there
+is enough. Often a better one stands for many:
+
+    not (tempr(T2, _, C2), C2 > C1, T2 <= T1)      if any is hotter, the hottest is
+    top(T, max(C)) <- ask(T), tempr(T1, _, C), T1 < T.
+    trend(T1, S, D), not (trend(T2, S, _), T1 < T2, T2 <= T)
+                                                   a trend is over for ever when another has come
+
+In the first two, every use of a value goes well with a higher one too. In the third, one row
+rules another out, whatever else is asked of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from streamlog.analysis.monotone import Direction, better, direction, spread
+from streamlog.analysis.versions import Case, Version, VersionedAtom, VersionedBody, VersionedNot
+from streamlog.syntax.ast import Agg, Atom, Comparison, Const, Term, Var, branches
+from streamlog.syntax.walk import variables
+
+_ANY_NUMBER = frozenset({"min", "max", "count_distinct"})
+
+
+@frozen
+class Best:
+    """Of rows that agree in `group`, those with the highest, or lowest, value of a column."""
+
+    column: int
+    highest: bool
+    group: tuple[int, ...]
+
+
+@frozen
+class Enough:
+    """Of the best old rows, or of all, one for each combination of the values of `columns`."""
+
+    columns: tuple[int, ...]
+    best: Best | None = None
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """One row for each combination of these is kept; of the latest, all at that time."""
+        if self.best is None:
+            return self.columns
+        if self.best.column == 0:
+            return self.best.group
+        return tuple(c for c in self.columns if c != self.best.column)
+
+
+def enough(case: Case) -> Iterator[tuple[Atom, Enough | None]]:
+    """For each goal that is old in this case, what is enough; None: all rows, for ever."""
+    rule = case.time.rule
+    aggregates = tuple(a for a in rule.head.args if isinstance(a, Agg))
+    terms = tuple(a for a in rule.head.args if not isinstance(a, Agg))
+    yield from _Scope(case, case.body, frozenset(), terms, aggregates).goals()
+
+
+class _Scope:
+    """A conjunction: the body of a rule, or of a negation, which has no head."""
+
+    def __init__(
+        self,
+        case: Case,
+        body: VersionedBody,
+        outside: frozenset[str],
+        terms: tuple[Term, ...] = (),
+        aggregates: tuple[Agg, ...] = (),
+    ) -> None:
+        self.case, self.body, self.outside = case, body, outside
+        self.terms, self.aggregates = terms, aggregates
+        self.atoms = [x.atom for x in body if isinstance(x, VersionedAtom)]
+        self.tests = [x for x in body if isinstance(x, Comparison)]
+        self.negations = [x for x in body if isinstance(x, VersionedNot)]
+        self.inside = outside | {
+            v.name for x in (*terms, *aggregates, *self.atoms, *self.tests) for v in variables(x)
+        }
+        rule = case.time.rule
+        self.uses = Counter(v.name for v in variables((rule.head, *case.time.body)))
+
+    def goals(self) -> Iterator[tuple[Atom, Enough | None]]:
+        for literal in self.body:
+            match literal:
+                case VersionedAtom(atom, Version.OLD):
+                    yield atom, self._enough(atom)
+                case VersionedNot(bodies):
+                    for inner in bodies:
+                        yield from _Scope(self.case, inner, self.inside).goals()
+                case _:
+                    pass
+
+    def _enough(self, atom: Atom) -> Enough | None:
+        read = tuple(p for p, arg in enumerate(atom.args) if p > 0 and self._reads(arg))
+        dated = self.case.needs_time_of(atom)
+        for column in range(len(atom.args)):
+            best = self._survivor(atom, column)
+            if best is not None and (column == 0 or not dated):
+                return Enough(read, best)
+        for column in (0,) if dated else read:
+            if best := self._improves(atom, column):
+                return Enough(read if column == 0 else best.group, best)
+        return None if dated else Enough(read)
+
+    # ------------------------------------------------------------- one rules out another
+
+    def _survivor(self, atom: Atom, column: int) -> Best | None:
+        """If a row is ruled out for ever by one with a better value of the column."""
+        for inner in (b for n in self.negations for b in n.bodies):
+            match inner:
+                case (VersionedAtom(Atom(pred) as rival, Version.OLD), Comparison() as test) | (
+                    Comparison() as test,
+                    VersionedAtom(Atom(pred) as rival, Version.OLD),
+                ) if pred == atom.pred:
+                    highest = _beats(atom.args[column], rival.args[column], test)
+                    group = self._rivals(atom, rival, column)
+                    if highest is not None and group is not None:
+                        return Best(column, highest, group)
+                case _:
+                    pass
+        return None
+
+    def _rivals(self, atom: Atom, rival: Atom, column: int) -> tuple[int, ...] | None:
+        """The columns in which a row and its rival agree, if nothing else is asked of the rival."""
+        uses = Counter(v.name for v in variables(rival))
+        group = []
+        for position, (mine, its) in enumerate(zip(atom.args, rival.args, strict=True)):
+            own = isinstance(its, Var) and its.name not in self.inside and uses[its.name] == 1
+            if position == column and not own:
+                return None
+            if own or (isinstance(its, Const) and its == mine):
+                continue
+            if position == 0 or not isinstance(its, Var) or its != mine:
+                return None
+            group.append(position)
+        return tuple(group)
+
+    # --------------------------------------------------------- what is better in every use
+
+    def _improves(self, atom: Atom, column: int) -> Best | None:
+        """If whatever a row is good for, one with a better value of the column is good for."""
+        arg = atom.args[column]
+        if not isinstance(arg, Var) or arg.name in self.outside:
+            return None
+        definitions = self._definitions(arg)
+        terms = {name: _other_side(test, name) for name, test in definitions.items()}
+        known = spread([arg.name], terms)
+        for other in self.atoms:
+            if sum(v.name in known for v in variables(other)) > (other is atom):
+                return None
+        if any(v.name in known for term in self.terms for v in variables(term)):
+            return None
+        defining = [test for name, test in definitions.items() if name in known]
+        wanted = {better(t, known) for t in self.tests if not any(t is d for d in defining)}
+        for literal in (x for n in self.negations for b in n.bodies for x in b):
+            if isinstance(literal, Comparison):
+                moves = better(literal, known)
+                wanted.add(None if moves is None else -moves)
+            elif any(v.name in known for v in _variables(literal)):
+                return None
+        group = [p for p, a in enumerate(atom.args) if p not in (0, column) and self._reads(a)]
+        if {a.func for a in self.aggregates} <= _ANY_NUMBER:
+            wanted |= {_extreme(a, direction(a.arg, known)) for a in self.aggregates if a.arg}
+        else:
+            wanted.add(self._by_order(arg, column))
+            group = [p for p in group if not self._is_only_a_value(atom.args[p])]
+        match [*wanted - {0}]:
+            case [1 | -1 as way]:
+                return Best(column, way == 1, tuple(group))
+            case _:
+                return None
+
+    def _reads(self, arg: Term) -> bool:
+        return isinstance(arg, Var) and self.uses[arg.name] > 1
+
+    def _definitions(self, arg: Var) -> dict[str, Comparison]:
+        """The equations of variables that are nothing but the value of a term."""
+        bound = {v.name for a in self.atoms for v in variables(a)} | self.outside | {arg.name}
+        found = [
+            (side.name, test)
+            for test in self.tests
+            for side in (test.left, test.right)
+            if test.op == "=" and isinstance(side, Var) and side.name not in bound
+        ]
+        once = Counter(name for name, _ in found)
+        return {name: test for name, test in found if once[name] == 1}
+
+    def _by_order(self, time: Var, column: int) -> Direction:
+        """`first` and `last` go by the timestamps that are written in the rule."""
+        rule = self.case.time.rule
+        core = any(v.is_from_core for v in variables(rule.body))
+        if column == 0 and time.is_written and len(branches(rule.body)) == 1 and not core:
+            match [a.func for a in self.aggregates]:
+                case ["last"]:
+                    return 1
+                case ["first"]:
+                    return -1
+                case _:
+                    pass
+        return None
+
+    def _is_only_a_value(self, arg: Term) -> bool:
+        """Whether a variable of one goal is aggregated, and stands nowhere else."""
+        names = [v.name for a in self.aggregates for v in variables(a)]
+        return isinstance(arg, Var) and self.uses[arg.name] == 1 + names.count(arg.name) > 1
+
+
+def _beats(mine: Term, its: Term, test: Comparison) -> bool | None:
+    """Whether the test says no more than that a rival's value is higher, or lower (False)."""
+    match test:
+        case Comparison("<", left, right) | Comparison(">", right, left):
+            if (left, right) == (mine, its):
+                return True
+            if (left, right) == (its, mine):
+                return False
+        case _:
+            pass
+    return None
+
+
+def _other_side(equation: Comparison, name: str) -> Term:
+    is_left = isinstance(equation.left, Var) and equation.left.name == name
+    return equation.right if is_left else equation.left
+
+
+def _extreme(aggregate: Agg, moves: Direction) -> Direction:
+    match aggregate.func, moves:
+        case _, None | 0:
+            return moves
+        case "min", _:
+            return -moves
+        case "max", _:
+            return moves
+        case _:
+            return None
+
+
+def _variables(literal: VersionedAtom | VersionedNot | Comparison) -> Iterator[Var]:
+    match literal:
+        case VersionedAtom(atom):
+            yield from variables(atom)
+        case VersionedNot(bodies):
+            for inner in (x for body in bodies for x in body):
+                yield from _variables(inner)
+        case _:
+            yield from variables(literal)
