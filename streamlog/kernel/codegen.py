@@ -222,6 +222,10 @@ class _Generator:
             match fold.func:
                 case "count":
                     value = "high - low"
+                case "min" if column == 0:
+                    value = "times[low]"
+                case "max" if column == 0:
+                    value = "times[high - 1]"
                 case "sum":
                     value = f"whole({total})" if type_ in WHOLE else total
                 case "avg":

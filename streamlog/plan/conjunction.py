@@ -41,6 +41,7 @@ class Conjunction:
     group: Grouping | None
     lookups: tuple[Body, ...] = ()  # positive goals of which only the existence matters
     fold: Fold | None = None
+    after: Body = ()  # a goal and tests that come after it
 
     def time_of(self, atom: Atom) -> Goal | None:
         """Where a goal lies in time, if it has one."""

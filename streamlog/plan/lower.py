@@ -17,6 +17,7 @@ from streamlog.analysis.versions import Case
 from streamlog.plan.conjunction import Conjunction, Surroundings, conjunction
 from streamlog.plan.keeping import backs, forgetful, read, thinned
 from streamlog.plan.order import exists, in_order
+from streamlog.plan.rewrites.latest import latest
 from streamlog.plan.rewrites.lookups import lookups
 from streamlog.plan.rewrites.projection import projections, through
 from streamlog.plan.rewrites.selection import selected
@@ -35,6 +36,7 @@ from streamlog.plan.steps import (
 from streamlog.plan.walk import map_joins, map_joins_of, reads
 from streamlog.syntax.ast import (
     Agg,
+    Atom,
     Body,
     Rule,
     Var,
@@ -174,20 +176,25 @@ class _Lowering:
         self.number = number
         self.is_timer = timer
         self.original = original
-        self.found = window(lookups(original))
+        self.found = window(lookups(latest(original)))
         self.schema = original.program.schema
 
     def plan(self) -> RulePlan:
         found = self.found
         bound = frozenset(v.name for x in (*found.goals, *found.tests) for v in variables(x))
         checks: list[Step] = [self._exists(x, bound, wanted=True) for x in found.lookups]
-        checks += (self._exists(n.body, bound, wanted=False) for n in found.negations)
+        late = frozenset(v.name for x in found.after for v in variables(x)) - bound
+        waiting = [n for n in found.negations if any(v.name in late for v in variables(n))]
+        early = (n for n in found.negations if n not in waiting)
+        checks += (self._exists(n.body, bound, wanted=False) for n in early)
         if found.fold is not None:
             checks.append(found.fold)
+            checks += in_order(found.after, bound | {found.fold.var.name}, self.schema)
+        checks += (self._exists(n.body, bound | late, wanted=False) for n in waiting)
         checks = list(map_joins(checks, self._through_index))
         order = tuple(
             a.args[0]
-            for a in found.goals
+            for a in self.original.goals
             if self.schema.is_temporal(a.pred)
             and isinstance(a.args[0], Var)
             and a.args[0].is_written
@@ -262,4 +269,7 @@ class _Lowering:
         if self.found.group is not None:
             return True
         shown = {a.name for a in self.found.head if isinstance(a, Var)}
-        return {v.name for g in self.found.goals for v in variables(g)} <= shown
+        if self.found.fold is not None:
+            shown.add(self.found.fold.var.name)  # the others tell it
+        goals = (*self.found.goals, *(x for x in self.found.after if isinstance(x, Atom)))
+        return {v.name for g in goals for v in variables(g)} <= shown

@@ -78,7 +78,8 @@ def readings(rule: RulePlan) -> Iterator[tuple[Join, set[int]]]:
     whose values are used later on."""
     for pipeline in rule.pipelines:
         yield from _readings(pipeline.steps, {v.name for v in rule.carries})
-    yield from _readings(rule.checks, set())
+    shown = {v.name for term in (*rule.head, *rule.order) for v in variables(term)}
+    yield from _readings(rule.checks, shown)
 
 
 def _readings(steps: tuple[Step, ...], later: set[str]) -> Iterator[tuple[Join, set[int]]]:

@@ -118,6 +118,7 @@ def test_contract_as_json(run, write) -> None:
         "what": "span",
         "span": 300_000_000,
         "columns": [],
+        "best": [],
         "because": because,
     }
     assert contract["rules"] == [

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
+import best_programs
 import duckdb
 import pytest
 import window_programs
@@ -23,7 +24,7 @@ from sql_checks import check
 
 from streamlog.compiler import Compilation
 
-PAIRS = int(os.environ.get("STREAMLOG_PAIRS", "150"))  # half of them full of windows
+PAIRS = int(os.environ.get("STREAMLOG_PAIRS", "225"))  # a third of each kind
 SEED = int(os.environ.get("STREAMLOG_SEED", "0"))
 SHARD = 30
 
@@ -33,10 +34,15 @@ def of_any_shape(rng: Random) -> tuple[Case, Compilation]:
     return case, compiled(case)
 
 
-MAKERS = (of_any_shape, window_programs.random_case)
+def with_a_best_row(rng: Random) -> tuple[Case, Compilation]:
+    case = best_programs.random_case(rng)
+    return case, compiled(case)
 
 
-@pytest.mark.parametrize("make", MAKERS, ids=["of any shape", "full of windows"])
+MAKERS = (of_any_shape, window_programs.random_case, with_a_best_row)
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=["of any shape", "full of windows", "with a best row"])
 @pytest.mark.parametrize("first", range(SEED, SEED + PAIRS // len(MAKERS), SHARD))
 def test_the_queries_agree_with_the_kernel(
     first: int, make: Callable[[Random], tuple[Case, Compilation]]

@@ -162,8 +162,8 @@ def change(path: Path, **entries: object) -> None:
 
 
 def test_foreign_and_newer_ones_are_refused(engine, saved: Path) -> None:
-    change(saved, version=3)
-    with pytest.raises(CheckpointError, match="has version 3; this streamlog reads 2"):
+    change(saved, version=4)
+    with pytest.raises(CheckpointError, match="has version 4; this streamlog reads 3"):
         checkpoint.load(engine(PROGRAM), saved.parent)
     change(saved, format="something else")
     with pytest.raises(CheckpointError, match="is no checkpoint of streamlog"):

@@ -24,7 +24,12 @@ def window(found: Conjunction) -> Conjunction:
     """The first goal that is a window around the others becomes a fold."""
     rules = found.program.schema.rules_of[found.rule.head.pred]
     aggregates = [a for a in found.head if isinstance(a, Agg)]
-    if found.group is None or found.group.improving or found.group.distinct:
+    if (
+        found.fold is not None
+        or found.group is None
+        or found.group.improving
+        or found.group.distinct
+    ):
         return found
     if len(aggregates) != 1 or len(rules) > 1 or len(branches(found.rule.body)) > 1:
         return found

@@ -1,6 +1,7 @@
 """A conjunction's steps: goals are joins, tests are semi-joins and anti-joins.
 
-`lookups` tests without pairs where only time is compared; `windows` does folds.
+`lookups` tests without pairs where only time is compared, `extremes` where a value is too;
+`windows` does folds.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Collection, Sequence
 
 from sqlglot import exp
 
+from streamlog.plan.sql.extremes import by_value
 from streamlog.plan.sql.lookups import by_time
 from streamlog.plan.sql.rows import CorrelatedError, Rows
 from streamlog.plan.sql.windows import fold
@@ -32,7 +34,7 @@ def run(rows: Rows, steps: Sequence[Step], after: Collection[str]) -> None:
 
 
 def _exists(rows: Rows, step: Exists, wanted: Collection[str]) -> None:
-    if by_time(rows, step, wanted):
+    if by_time(rows, step, wanted) or by_value(rows, step, wanted):
         return
     inner = Rows(rows.scope, rows.env)
     try:
