@@ -288,15 +288,19 @@ def _for_ever(atom: Atom, rule: Rule, rows: Enough | None, schema: Schema) -> Ke
     return Kept(Keeps.PER_KEY, 0, columns, best, rule, atom)
 
 
+_ORDER = (Keeps.STATIC, Keeps.NOTHING, Keeps.SPAN, Keeps.PER_KEY, Keeps.EVERYTHING)
+
+
 def _more(one: Kept, other: Kept) -> Kept:
     """What satisfies both. A row per key for ever and a span of rows with timestamps add up."""
-    order = (Keeps.STATIC, Keeps.NOTHING, Keeps.SPAN, Keeps.PER_KEY, Keeps.EVERYTHING)
-    larger, smaller = sorted((one, other), key=lambda k: order.index(k.what), reverse=True)
     columns = tuple(dict.fromkeys(one.columns + other.columns))
     common = {*one.columns} & {*other.columns}
     span = max(one.span, other.span)
-    if larger.what is smaller.what and (other.span, other.columns) != (span, columns):
-        larger, smaller = one, other
+
+    def much(kept: Kept) -> tuple[int, bool]:
+        return (_ORDER.index(kept.what), (kept.span, {*kept.columns}) == (span, {*columns}))
+
+    larger, smaller = (other, one) if much(other) > much(one) else (one, other)
     if larger.what is Keeps.EVERYTHING:
         return larger
     best = larger.best
