@@ -41,6 +41,13 @@ stream report(T: time, area: string).
 output pc_alarm.
 pc_alarm(T, A) <- pre_alarm(T, A), not (report(T1, A), T <= T1, T1 <= T + 5min).
 """
+LATEST = """
+stream price(T: int, stock: string, price: int).
+stream trade(T: int, stock: string).
+output traded.
+traded(T, S, P) <-
+    trade(T, S), price(T0, S, P), T0 <= T, not (price(T1, S, _), T0 < T1, T1 <= T).
+"""
 WARM_UPS, ROUNDS = 3, 5
 
 
@@ -65,6 +72,26 @@ def alarm_by_hand(spark: SparkSession, files: dict[str, Path]) -> DataFrame:
     due = F.col("T") + F.expr("INTERVAL 5 MINUTES")
     unanswered = F.col("report").isNull() & (F.col("next").isNull() | (F.col("next") > due))
     return following.where(unanswered).select("T", "area").distinct()
+
+
+def latest_by_hand(spark: SparkSession, files: dict[str, Path]) -> DataFrame:
+    """Each trade with the price that came last before it, in one pass over both. It knows, as the
+    rules do not, that a stock has one price at a time."""
+    prices = spark.read.csv(
+        str(files["price"]), schema="T BIGINT, stock STRING, price BIGINT", header=True
+    )
+    trades = spark.read.csv(str(files["trade"]), schema="T BIGINT, stock STRING", header=True)
+    both = prices.withColumn("asks", F.lit(0)).unionByName(
+        trades.withColumns({"price": F.lit(None).cast("bigint"), "asks": F.lit(1)})
+    )
+    upto_here = (
+        Window.partitionBy("stock")
+        .orderBy("T", "asks")
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    found = both.withColumn("last", F.last("price", ignorenulls=True).over(upto_here))
+    asked = found.where((F.col("asks") == 1) & F.col("last").isNotNull())
+    return asked.select("T", "stock", F.col("last").alias("price"))
 
 
 def made(folder: Path, name: str, rows: list[tuple[object, ...]], columns: str) -> Path:
@@ -94,6 +121,19 @@ def alarms(folder: Path, count: int, hot: bool) -> dict[str, Path]:
         area = "a0" if hot and rng.random() < 0.5 else f"a{rng.randrange(10_000)}"
         rows["pre_alarm" if rng.random() < 0.5 else "report"].append((at, area))
     return {n: made(folder, f"{n}_{hot}", r, "T,area") for n, r in rows.items()}
+
+
+def trades(folder: Path, count: int, hot: bool) -> dict[str, Path]:
+    rng = random.Random(3)
+    rows: dict[str, list[tuple[object, ...]]] = {"price": [], "trade": []}
+    for at in range(count):
+        stock = "s0" if hot and rng.random() < 0.5 else f"s{rng.randrange(1_000)}"
+        if rng.random() < 0.5:
+            rows["price"].append((at, stock, rng.randrange(10_000)))
+        else:
+            rows["trade"].append((at, stock))
+    columns = {"price": "T,stock,price", "trade": "T,stock"}
+    return {n: made(folder, f"{n}_{hot}", r, columns[n]) for n, r in rows.items()}
 
 
 def by_rules(text: str, spark: SparkSession, files: dict[str, Path], output: str) -> DataFrame:
@@ -139,6 +179,7 @@ def main() -> None:
     tasks = {
         "first": (FIRST, "first", messages, first_by_hand),
         "pc_alarm": (ALARM, "pc_alarm", alarms, alarm_by_hand),
+        "latest": (LATEST, "traded", trades, latest_by_hand),
     }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
