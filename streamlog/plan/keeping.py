@@ -48,12 +48,13 @@ def thinned(
     schema: Schema,
     clock: Mapping[str, int],
 ) -> dict[Index, Old]:
-    """Indexes that are asked for rows of any age, but for few of the old ones; and for each
-    reader, from when on a row is old to it.
+    """Indexes that are asked for few of their old rows; and for each reader, from when on a row
+    is old to it.
 
     A goal is old when its clock is earlier than that of the head (`analysis.versions`). No head
     earlier than the progress of its predicate is to come, so rows that are old at that progress
-    stay so. A reader that looks back so far only has no use for rows beyond that.
+    stay so. A reader that looks back so far only has no use for rows beyond that, and of those
+    before it may need few.
     """
     needed = needs(cases)
     split = {id(case.time.rule) for case in cases}
@@ -65,21 +66,22 @@ def thinned(
             head, index = plan.rule.head.pred, join.index
             # A goal that is in no case never has a row.
             rows = needed.get(id(join.atom), [] if id(plan.rule) in split else [None])
-            if (back := back_of.get(id(join.atom))) is not None:
-                _add(result, index, Reader(head, back))
-            elif None not in rows:
+            back = back_of.get(id(join.atom))
+            if None in rows and back is None:
+                asked.add(index)
+            elif back is None or (rows and all(one and one.best for one in rows)):
                 ahead = clock.get(head, 0) - clock.get(index.pred, 0)
                 _add(result, index, Reader(head, ahead))
                 kept.setdefault(index, []).extend(one for one in rows if one)
             else:
-                asked.add(index)
+                _add(result, index, Reader(head, back))
     return {
         index: Old(found, together(kept.get(index, ())))
         for index, found in result.items()
         if index not in asked
         and schema.is_temporal(index.pred)
         and index.store is not Store.EARLIEST
-        and any(r.back is None for r in readers[index])
+        and (kept.get(index) or any(r.back is None for r in readers[index]))
     }
 
 

@@ -155,18 +155,30 @@ def _bound(literal: Literal, time: Var, known: set[str]) -> tuple[str, Term] | N
     """A comparison of the timestamp with something known, as a bound that belongs to it."""
     if not isinstance(literal, Comparison) or literal.op not in _BOUNDS:
         return None
-    op, term = literal.op, literal.right
-    if literal.left != time:
-        op, term = _MIRRORED[op], literal.left
-        if literal.right != time:
+    for op, side, other in (
+        (literal.op, literal.left, literal.right),
+        (_MIRRORED[literal.op], literal.right, literal.left),
+    ):
+        if _names(other) <= known and (bound := _alone(time, side, other)) is not None:
+            which, beside = _BOUNDS[op]
+            if beside == 0:
+                return which, bound
+            one = Const(1, Type.INT, span=literal.span)
+            return which, BinOp("+" if beside > 0 else "-", bound, one, span=literal.span)
+    return None
+
+
+def _alone(time: Var, side: Term, other: Term) -> Term | None:
+    """The other side, when the timestamp stands alone on this one: `T + 5 <= U` is `T <= U - 5`."""
+    match side:
+        case Var() if side == time:
+            return other
+        case BinOp("+" | "-" as op, Var() as var, Const(int()) as distance) if var == time:
+            return BinOp("-" if op == "+" else "+", other, distance, span=side.span)
+        case BinOp("+", Const(int()) as distance, Var() as var) if var == time:
+            return BinOp("-", other, distance, span=side.span)
+        case _:
             return None
-    if not _names(term) <= known:
-        return None
-    side, beside = _BOUNDS[op]
-    if beside == 0:
-        return side, term
-    one = Const(abs(beside), Type.INT, span=literal.span)
-    return side, BinOp("+" if beside > 0 else "-", term, one, span=literal.span)
 
 
 def _strongest(terms: list[Term], function: str) -> Term | None:
