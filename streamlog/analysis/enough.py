@@ -110,13 +110,15 @@ class _Scope:
 
     def _survivor(self, atom: Atom, column: int) -> Best | None:
         """If a row is ruled out for ever by one with a better value of the column."""
+        if not isinstance(atom.args[column], Var):
+            return None
         for inner in (b for n in self.negations for b in n.bodies):
             match inner:
                 case (VersionedAtom(Atom(pred) as rival, Version.OLD), Comparison() as test) | (
                     Comparison() as test,
                     VersionedAtom(Atom(pred) as rival, Version.OLD),
                 ) if pred == atom.pred:
-                    highest = _beats(atom.args[column], rival.args[column], test)
+                    highest = beats(atom.args[column], rival.args[column], test)
                     group = self._rivals(atom, rival, column)
                     if highest is not None and group is not None:
                         return Best(column, highest, group)
@@ -209,7 +211,7 @@ class _Scope:
         return isinstance(arg, Var) and self.uses[arg.name] == 1 + names.count(arg.name) > 1
 
 
-def _beats(mine: Term, its: Term, test: Comparison) -> bool | None:
+def beats(mine: Term, its: Term, test: Comparison) -> bool | None:
     """Whether the test says no more than that a rival's value is higher, or lower (False)."""
     match test:
         case Comparison("<", left, right) | Comparison(">", right, left):

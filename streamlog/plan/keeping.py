@@ -58,6 +58,7 @@ def thinned(
     """
     needed = needs(cases)
     split = {id(case.time.rule) for case in cases}
+    forgetting = forgetful(readers)
     result: Readers = {}
     kept: dict[Index, list[Enough]] = {}
     asked: set[Index] = set()
@@ -69,7 +70,7 @@ def thinned(
             back = back_of.get(id(join.atom))
             if None in rows and back is None:
                 asked.add(index)
-            elif back is None or (rows and all(one and one.best for one in rows)):
+            elif back is None or (index in forgetting and _is_choosy(rows)):
                 ahead = clock.get(head, 0) - clock.get(index.pred, 0)
                 _add(result, index, Reader(head, ahead))
                 kept.setdefault(index, []).extend(one for one in rows if one)
@@ -83,6 +84,10 @@ def thinned(
         and index.store is not Store.EARLIEST
         and (kept.get(index) or any(r.back is None for r in readers[index]))
     }
+
+
+def _is_choosy(rows: Sequence[Enough | None]) -> bool:
+    return bool(rows) and all(one is not None and one.best is not None for one in rows)
 
 
 def needs(cases: Iterable[Case]) -> Mapping[int, Sequence[Enough | None]]:

@@ -165,13 +165,15 @@ class Maker:
         """Who had the highest value so far."""
         rng = self.rng
         key = rng.choice(["_", "K"])
+        value = rng.choice(["V", "V", "V", "V", "3"])
         rival = self.goal("T1", key, "V1", "_")
-        return rng.choice([["T", "W"], ["T", "V", "W"]]), [
+        return rng.choice([["T", "W"], ["T", value, "W"]]), [
             "a(T, K)",
-            self.goal("T0", key, "V", "W"),
+            self.goal("T0", key, value, "W"),
             self.before("T0"),
-            f"not ({rival}, V1 {rng.choice(['>', '<'])} V, {self.before('T1')})",
-            *self.bends("V"),
+            f"not ({rival}, V1 {rng.choice(['>', '<'])} {value}, {self.before('T1')})",
+            *self.maybe(0.2, "s(T, _, V, _)"),
+            *self.bends(value),
         ]
 
     def distance(self) -> tuple[list[str], list[str]]:

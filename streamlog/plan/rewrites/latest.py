@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 
 from attrs import evolve, frozen
 
+from streamlog.analysis.enough import beats
 from streamlog.plan.conjunction import Conjunction
 from streamlog.plan.order import range_join
 from streamlog.plan.steps import Fold, Store
@@ -79,15 +80,16 @@ def _survivor(own: _Own, found: Conjunction) -> Conjunction | None:
         if not _is_awaited(own.goal, rival, found):
             continue
         for column, (mine, its) in enumerate(zip(own.goal.args, rival.args, strict=True)):
-            beating = [t for t in tests if _beats(mine, its, t)]
+            beating = [t for t in tests if beats(mine, its, t) is not None]
             bounds = [t for t in tests if not any(t is b for b in beating)]
+            if not isinstance(mine, Var) or mine.name not in own.names:
+                continue
             if len(beating) != 1 or not _is_one_of(own, rival, column, bounds):
                 continue
             join, used = range_join(rival, list(bounds), own.bound, found.program.schema)
             if join.index.store is not Store.BY_TIME or len(used) < len(bounds):
                 continue
-            assert isinstance(mine, Var)
-            func = "max" if _beats(mine, its, beating[0]) == "higher" else "min"
+            func = "max" if beats(mine, its, beating[0]) else "min"
             fold = Fold(mine, func, join, column)
             left = tuple(n for n in found.negations if n is not negation)
             return _looked_up(own, fold, evolve(found, negations=left))
@@ -130,18 +132,6 @@ def _implies(test: Literal, wanted: Comparison) -> bool:
         return False
     ops = {test.op, f"{test.op}="} if test.op in ("<", ">") else {test.op}
     return wanted.op in ops and (test.left, test.right) == (wanted.left, wanted.right)
-
-
-def _beats(mine: Term, its: Term, test: Comparison) -> str | None:
-    match test:
-        case Comparison("<", left, right) | Comparison(">", right, left):
-            if (left, right) == (mine, its):
-                return "higher"
-            if (left, right) == (its, mine):
-                return "lower"
-        case _:
-            pass
-    return None
 
 
 def _by_order(own: _Own, found: Conjunction) -> Conjunction | None:

@@ -58,7 +58,8 @@ def projections(
     }
     for rule in rules:
         folds = {id(s.join.atom): s for s in rule.checks if isinstance(s, Fold)}
-        inside = {id(j.atom) for p in rule.pipelines for j in p.steps if isinstance(j, Join)}
+        enumerating = (rule.checks, *(p.steps for p in rule.pipelines))
+        inside = {id(j.atom) for steps in enumerating for j in steps if isinstance(j, Join)}
         for join, columns in readings(rule):
             use = uses.setdefault(join.index, _Use())
             fold = folds.get(id(join.atom))
@@ -66,7 +67,7 @@ def projections(
                 use.sums |= columns
             else:
                 use.columns |= columns
-            # How often a goal in a check is met does not matter.
+            # How often a goal is met does not matter where it is only looked for.
             matters = rule.group in counting and id(join.atom) in inside
             use.counts |= matters or fold is not None
             use.compares |= join.not_itself and (rule.once or rule.group in counting)
