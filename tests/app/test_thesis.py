@@ -60,14 +60,27 @@ def test_8_is_never_raised_once_the_report_of_13_has_come(engine: Engine) -> Non
 
 
 def test_the_keep_value_of_both_inputs_is_7(engine: Engine) -> None:
-    """Whatever lies later than 7 is kept, and nothing else: with a row for every minute."""
+    """Whatever lies later than 7 is kept, and nothing else: with a row for every minute, each of an
+    area of its own."""
+    engine.push("pre_alarm", [(minute, minute) for minute in range(1, 13)])
+    engine.push("report", [(minute, minute + 20) for minute in range(1, 13)])
+    engine.advance(13)
+    engine.step()
+    assert kept(engine) == {
+        "pre_alarm": [(minute, minute) for minute in range(8, 13)],
+        "report": [(minute, minute + 20) for minute in range(8, 13)],
+    }
+
+
+def test_of_the_reports_of_one_area_the_latest_is_enough(engine: Engine) -> None:
+    """Less than the thesis keeps: if any report follows a pre-alarm, the latest does."""
     engine.push("pre_alarm", [(minute, 1) for minute in range(1, 13)])
     engine.push("report", [(minute, 2) for minute in range(1, 13)])
     engine.advance(13)
     engine.step()
     assert kept(engine) == {
         "pre_alarm": [(minute, 1) for minute in range(8, 13)],
-        "report": [(minute, 2) for minute in range(8, 13)],
+        "report": [(12, 2)],
     }
 
 
