@@ -24,9 +24,9 @@ from streamlog.spark.columns import column_types, types_of_rows
 from streamlog.spark.inputs import Inputs
 from streamlog.spark.streaming import Relations, Run
 
-PAIRS = int(os.environ.get("STREAMLOG_SPARK_STREAMS", "8"))
+PAIRS = int(os.environ.get("STREAMLOG_SPARK_STREAMS", "4"))
 SEED = int(os.environ.get("STREAMLOG_SEED", "0"))
-SHARD, SLACK, BATCHES = 8, 3, 3
+SHARD, SLACK, BATCHES = 4, 3, 3
 
 
 @pytest.mark.parametrize("make", [random_case, best_programs.random_case], ids=["any", "best"])
