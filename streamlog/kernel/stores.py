@@ -12,7 +12,8 @@ A key of one column is its value, and so is a row of which one column is stored.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 from streamlog.analysis.enough import Enough
@@ -195,7 +196,7 @@ def thin(index: Index, stored: Stored, until: int, enough: Sequence[Enough], ari
         return 0
     chosen = [Chosen(rows, place) for rows in enough]
     if all(one.is_within(index.key) for one in chosen):
-        keys = [[key] for key in stored]
+        keys = [[key] for key, held in stored.items() if _has_several(index, held, until)]
     else:
         keys = [list(stored)]
     gone = 0
@@ -218,6 +219,13 @@ def thin(index: Index, stored: Stored, until: int, enough: Sequence[Enough], ari
             for key, places in drop.items():
                 _drop(index, stored, key, places)
     return gone
+
+
+def _has_several(index: Index, held: Any, until: int) -> bool:
+    """Whether more than one row of a key may be earlier."""
+    if index.store is Store.BY_TIME:
+        return len(held[0]) > 1 and bool(held[0][1] < until)
+    return len(held) > 1
 
 
 def _old(
@@ -250,11 +258,11 @@ class Chosen:
 
     def __init__(self, rows: Enough, place: dict[int, int]) -> None:
         """`place` says where in a row the columns are; the others have one value only."""
-        self.columns = [place[c] for c in rows.columns if c in place]
+        self.columns = _picking([place[c] for c in rows.columns if c in place])
         self.best = rows.best
         if rows.best is not None:
             self.value = place[rows.best.column]
-            self.group = [place[c] for c in rows.best.group if c in place]
+            self.group = _picking([place[c] for c in rows.best.group if c in place])
 
     def is_within(self, key: tuple[int, ...]) -> bool:
         """Whether only rows of one key ever stand for each other."""
@@ -263,15 +271,17 @@ class Chosen:
     def pick(self, rows: list[Row], already: set[int]) -> set[int]:
         """The numbers of the rows to keep, where possible of those that are kept already."""
         numbers = self._best(rows) if self.best else range(len(rows))
-        found: dict[Row, int] = {}
-        for number in sorted(numbers, key=lambda number: number not in already):
-            found.setdefault(self._of(rows[number], self.columns), number)
+        if already:
+            numbers = sorted(numbers, key=lambda number: number not in already)
+        found: dict[Any, int] = {}
+        for number in numbers:
+            found.setdefault(self.columns(rows[number]), number)
         return set(found.values())
 
     def _best(self, rows: list[Row]) -> list[int]:
         assert self.best is not None
-        best: dict[Row, Any] = {}
-        groups = [self._of(row, self.group) for row in rows]
+        best: dict[Any, Any] = {}
+        groups = list(map(self.group, rows))
         for group, row in zip(groups, rows, strict=True):
             value: Any = row[self.value]
             known = best.get(group)
@@ -283,9 +293,9 @@ class Chosen:
             if row[self.value] == best[group]
         ]
 
-    @staticmethod
-    def _of(row: Row, places: list[int]) -> Row:
-        return tuple(row[place] for place in places)
+
+def _picking(places: list[int]) -> Callable[[Row], Any]:
+    return itemgetter(*places) if places else lambda row: ()
 
 
 def remove(index: Index, stored: Stored, row: Row) -> None:
