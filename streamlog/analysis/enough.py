@@ -20,11 +20,16 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from streamlog.analysis.monotone import Direction, better, direction, spread
-from streamlog.analysis.versions import Case, Version, VersionedAtom, VersionedBody, VersionedNot
+from streamlog.analysis.versions import (
+    WITHOUT_MULTIPLICITY,
+    Case,
+    Version,
+    VersionedAtom,
+    VersionedBody,
+    VersionedNot,
+)
 from streamlog.syntax.ast import Agg, Atom, Comparison, Const, Term, Var, branches
 from streamlog.syntax.walk import variables
-
-_ANY_NUMBER = frozenset({"min", "max", "count_distinct"})
 
 
 @frozen
@@ -165,7 +170,7 @@ class _Scope:
             elif any(v.name in known for v in _variables(literal)):
                 return None
         group = [p for p, a in enumerate(atom.args) if p not in (0, column) and self._reads(a)]
-        if {a.func for a in self.aggregates} <= _ANY_NUMBER:
+        if {a.func for a in self.aggregates} <= WITHOUT_MULTIPLICITY:
             wanted |= {_extreme(a, direction(a.arg, known)) for a in self.aggregates if a.arg}
         else:
             wanted.add(self._by_order(arg, column))

@@ -150,7 +150,7 @@ def _needed(kept: Kept, rows: Sequence[Row], now: Frontiers) -> dict[Row, None]:
     result = dict.fromkeys(r for r in rows if kept.since <= BEGIN or r >= (kept.since,))
     for few in kept.few:
         mine = [r for r in rows if all(r[p] == const.value for p, const in few.where)]
-        old = sorted(r for r in mine if few.rows.best is None or r < (few.until(now),))
+        old = sorted(r for r in mine if r < (few.until(now),))
         if old:
             chosen = Chosen(few.rows, {column: column for column in range(len(old[0]))})
             result |= dict.fromkeys(old[number] for number in chosen.pick(old, set()))

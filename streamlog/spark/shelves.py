@@ -19,21 +19,19 @@ from streamlog.spark.keeping import Few
 def additions(
     few: Few, relation: Relation, until: int, shelf: DataFrame | None
 ) -> DataFrame | None:
-    """Rows that a shelf should have and has not, when those earlier than `until` are old."""
-    if few.rows.best is None:
-        # Rows come in the order of time: a key that has one keeps it.
-        if relation.new is None:
-            return None
-        found = enough(few.rows, _where(few, relation.new))
-        same = _names(few.rows.columns)
-    else:
-        if relation.total is None:
-            return None
-        old = relation.total.where(F.col("c0") < clamped(until))
-        found = enough(few.rows, _where(few, old))
-        same = found.columns
+    """Rows that a shelf should have and has not, when those earlier than `until` are old.
+
+    Later ones do not count yet, even where any row will do: an earlier one may still be found.
+    """
+    if relation.total is None:
+        return None
+    old = relation.total.where(F.col("c0") < clamped(until))
+    for position, const in few.where:
+        old = old.where(F.col(f"c{position}") == F.lit(const.value))
+    found = enough(few.rows, old)
     if shelf is None:
         return found
+    same = found.columns if few.rows.best else _names(few.rows.columns)
     return found.join(shelf, on=same or F.lit(True), how="left_anti")
 
 
@@ -59,12 +57,6 @@ def _one_of_each(rows: DataFrame, key: Sequence[str], by: str, highest: bool = F
     pick = F.max_by if highest else F.min_by
     found = rows.groupBy(*key).agg(pick(F.struct(*others), by).alias("row"))
     return found.select(*(c if c in key else F.col(f"row.{c}").alias(c) for c in rows.columns))
-
-
-def _where(few: Few, rows: DataFrame) -> DataFrame:
-    for position, const in few.where:
-        rows = rows.where(F.col(f"c{position}") == F.lit(const.value))
-    return rows
 
 
 def _names(columns: Sequence[int]) -> list[str]:

@@ -46,9 +46,8 @@ def projections(
     """Each index, and what it becomes.
 
     `replaced` are predicates whose rows may be taken back. `dated` are indexes that must know the
-    timestamps of their rows, in order to forget. What `old` rows are chosen by must be known too.
-    `is_whole` says whether a column holds whole
-    numbers: running totals are exact.
+    timestamps of their rows, in order to forget; what `old` rows are chosen by must be known too.
+    `is_whole` says whether a column holds whole numbers: running totals are exact.
     """
     uses: dict[Index, _Use] = {}
     counting = {
