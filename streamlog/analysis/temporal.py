@@ -58,15 +58,16 @@ def temporal_predicates(
     temporal |= {
         name for rule in rules for name in _used_in_time(rule, candidates & used, temporal)
     }
-    while True:
-        more = {
-            rule.head.pred
-            for rule in rules
-            if rule.head.pred not in tables and any(a.pred in temporal for a in atoms(rule.body))
-        } - temporal
-        if not more:
-            return temporal - {TICK}
+    heads: dict[str, set[str]] = {}  # by predicate, those whose rules ask it
+    for rule in rules:
+        for atom in atoms(rule.body):
+            heads.setdefault(atom.pred, set()).add(rule.head.pred)
+    waiting = list(temporal)
+    while waiting:
+        more = heads.get(waiting.pop(), set()) - temporal - tables
         temporal |= more
+        waiting += more
+    return temporal - {TICK}
 
 
 def _used_in_time(rule: Rule, candidates: set[str], temporal: set[str]) -> Iterator[str]:

@@ -8,14 +8,15 @@ conjunction n, `new_p` the rows of p that nobody has seen yet, `seen_p` those th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 
 from streamlog.analysis.builtins import WHOLE
 from streamlog.analysis.types import TypeTable
 from streamlog.kernel.generated import Generated
 from streamlog.kernel.inserts import as_tuple, column_of, insert, is_stored, lists, place
-from streamlog.kernel.terms import name, python, test
+from streamlog.kernel.terms import identifier, name, nothing, python, stored, test
 from streamlog.plan.steps import (
     Exists,
     Extend,
@@ -30,27 +31,27 @@ from streamlog.plan.steps import (
     Step,
     Store,
 )
-from streamlog.plan.walk import reads
+from streamlog.plan.walk import bindings, reads
 from streamlog.syntax.ast import Agg, Atom, BinOp, Call, Const, Neg, Term, Type, Var
 from streamlog.syntax.pretty import pretty
-from streamlog.syntax.walk import walk
+from streamlog.syntax.walk import variables, walk
 
 _STEPPED = ("floor", "ceil", "abs")
+_NESTED = 8  # steps one inside the other; Python allows twenty blocks, and a step may need two
 
 
-def identifier(pred: str) -> str:
-    return f"p_{pred}"
-
-
-def generate(plan: Plan, types: TypeTable, streams: Collection[str]) -> Generated:
-    """`streams` are the predicates whose rows come in the order of time."""
-    return _Generator(plan, types, streams).run()
+def generate(plan: Plan, types: TypeTable, streams: Collection[str], names: Set[str]) -> Generated:
+    """`streams` are the predicates whose rows come in the order of time; `names` the globals of
+    the code."""
+    return _Generator(plan, types, streams, names).run()
 
 
 class _Generator:
-    def __init__(self, plan: Plan, types: TypeTable, streams: Collection[str]) -> None:
+    def __init__(
+        self, plan: Plan, types: TypeTable, streams: Collection[str], names: Set[str]
+    ) -> None:
         self.plan, self.types, self.streams = plan, types, streams
-        self.out = Generated()
+        self.out = Generated(names)
         self.depth = 0  # of nested joins, to name their rows
         self.groupings = {g.number: g for g in plan.groupings}
 
@@ -117,7 +118,8 @@ class _Generator:
 
     def _pipeline(self, rule: RulePlan, pipeline: Pipeline, start: Atom | None) -> None:
         def body() -> None:
-            self._steps(list(pipeline.steps), rule, lambda: self._found(rule))
+            known = variables(start) if start else ()
+            self._chain(pipeline.steps, known, rule, lambda: self._found(rule))
 
         if start is None:
             body()
@@ -146,6 +148,32 @@ class _Generator:
             yield
 
     # ------------------------------------------------------------------- steps
+
+    def _chain(
+        self,
+        steps: Sequence[Step],
+        known: Iterable[Var],
+        rule: RulePlan,
+        then: Callable[[], None],
+    ) -> None:
+        """Steps one inside the other, but not more than Python can nest: then what has been
+        bound so far is gathered, and the next steps go through that."""
+        shown = {v.name for x in (*rule.carries, *rule.head, *rule.order) for v in variables(x)}
+        bound = {v.name: v for v in known}
+        loop: AbstractContextManager[None] = nullcontext()
+        *parts, last = [steps[i : i + _NESTED] for i in range(0, len(steps), _NESTED)] or [()]
+        for number, part in enumerate(parts, 1):
+            rest = steps[number * _NESTED :]
+            bound |= {v.name: v for s in part for v in bindings(s)}
+            used = shown | {v.name for s in rest for v in reads(s)}
+            live = as_tuple(name(v) for n, v in sorted(bound.items()) if n in used)
+            gather = partial(self.out, f"part{number}.append({live})")
+            self.out(f"part{number} = []")
+            with loop:
+                self._steps(list(part), rule, gather)
+            loop = self.out.block(f"for {live} in part{number}:")
+        with loop:
+            self._steps(list(last), rule, then)
 
     def _steps(self, steps: list[Step], rule: RulePlan, then: Callable[[], None]) -> None:
         if not steps:
@@ -183,7 +211,7 @@ class _Generator:
     def _join(self, join: Join, then: Callable[[], None]) -> None:
         self.depth += 1
         row = f"row{self.depth}"
-        rows = f"index_{join.index.name}.get({self._key(join)}, ())"
+        rows = f"{stored(join.index)}.get({self._key(join)}, ())"
         if join.index.store is Store.BY_TIME:
             times, listed = f"times{self.depth}", f"rows{self.depth}"
             self.out(f"{lists(join.index, times, listed)} = {self._lists(join)}")
@@ -199,7 +227,7 @@ class _Generator:
 
     def _lists(self, join: Join) -> str:
         """The lists of an index by time."""
-        return f"index_{join.index.name}.get({self._key(join)}, nothing_{join.index.name})"
+        return f"{stored(join.index)}.get({self._key(join)}, {nothing(join.index)})"
 
     def _bounds(self, join: Join, times: str) -> tuple[str, str]:
         low = f"bisect_left({times}, {python(join.low)})" if join.low is not None else ""
@@ -290,7 +318,7 @@ class _Generator:
         match step.steps:
             case (Join(_, Index(_, _, Store.EARLIEST), _, high) as join,) if high is not None:
                 sign = "<=" if step.wanted else ">"
-                found = f"index_{join.index.name}.get({self._key(join)}, never)"
+                found = f"{stored(join.index)}.get({self._key(join)}, never)"
                 return f"{found} {sign} {python(high)}"
         found = self._simple(step) or self._general(step)
         return found if step.wanted else f"not ({found})"
@@ -319,7 +347,7 @@ class _Generator:
         if len(step.steps) != 1 or not isinstance(step.steps[0], Join):
             return None
         join = step.steps[0]
-        table, key = f"index_{join.index.name}", self._key(join)
+        table, key = stored(join.index), self._key(join)
         free = [a for i, a in enumerate(join.atom.args) if i not in join.index.fixed]
         if len(set(free)) < len(free) or not all(isinstance(a, Var) for a in free):
             return None
@@ -336,7 +364,13 @@ class _Generator:
     def _general(self, step: Exists) -> str:
         """`any(True for row1 in … for v_X in (row1[1],) if …)`."""
         clauses: list[str] = []
+        bound: dict[str, Var] = {}
         for number, inner in enumerate(step.steps):
+            needed = {v.name for s in step.steps[number:] for v in reads(s)}
+            if number and number % _NESTED == 0:
+                live = as_tuple(name(v) for n, v in sorted(bound.items()) if n in needed)
+                clauses = [f"for {live} in ({live} {' '.join(clauses)})"]
+            bound |= {v.name: v for v in bindings(inner)}
             match inner:
                 case Join():
                     self.depth += 1
@@ -355,11 +389,11 @@ class _Generator:
 
     def _clauses(self, join: Join, row: str, needed: set[str]) -> Iterator[str]:
         index = join.index
-        rows = f"index_{index.name}.get({self._key(join)}, ())"
+        rows = f"{stored(index)}.get({self._key(join)}, ())"
         if index.store is Store.BY_TIME:
             low = "ever" if join.low is None else python(join.low)
             high = "never" if join.high is None else python(join.high)
-            found = f"index_{index.name}.get({self._key(join)})"
+            found = f"{stored(index)}.get({self._key(join)})"
             rows = f"between({found}, {int(index.has_rows)}, {low}, {high})"
         yield f"for {row} in {rows}"
         first: dict[str, str] = {}
@@ -386,7 +420,7 @@ class _Generator:
                 def decided() -> None:
                     self._emit(rule, row)
 
-                self._steps(list(rule.checks), rule, decided)
+                self._chain(rule.checks, rule.carries, rule, decided)
 
     def _emit(self, rule: RulePlan, row: str | None) -> None:
         if rule.group is not None:

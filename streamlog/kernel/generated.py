@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 
 from streamlog.syntax.ast import Rule
 
-# State that is changed in place and never replaced, and what the code calls.
-_GLOBALS = re.compile(
-    r"\b(?:index_\w+|pending_\d+|solutions_\d+|best_\d+|new_\w+|seen_\w+|nothing_\w+|any_between|between"
-    r"|bisect_left|bisect_right|put_late|once|never|ever|whole|fsum|seat)\b"
-)
+_NAME = re.compile(r"\b[a-z]\w*")
 
 
 class Generated:
-    """Source text, and which rule each of its lines belongs to."""
+    """Source text, and which rule each of its lines belongs to. `names` are the globals: state
+    that is changed in place and never replaced, and what the code calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Set[str]) -> None:
+        self.names = names
         self.lines: list[str] = []
         self.rules: dict[int, Rule] = {}
         self._depth = 0
@@ -48,7 +46,7 @@ class Generated:
         at = len(self.lines)
         with self.block(""):
             yield
-        used = sorted({n for line in self.lines[at:] for n in _GLOBALS.findall(line)})
+        used = sorted({n for line in self.lines[at:] for n in _NAME.findall(line)} & self.names)
         defaults = [f"{n}={n}" for n in used]
         self.lines[at] = f"def {name}({', '.join(filter(None, [parameters, *defaults]))}):"
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streamlog.kernel.codegen import identifier
 from streamlog.kernel.memory import Memory
+from streamlog.kernel.terms import identifier
 from streamlog.plan.steps import Grouping, Plan
 from streamlog.runtime.executor import Row
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from streamlog.kernel.generated import Generated
+from streamlog.kernel.terms import stored
 from streamlog.plan.steps import Index, Store
 
 
 def insert(out: Generated, index: Index, in_order: bool) -> None:
     """Store what the index wants of `row`. `in_order`: none comes that is earlier than another."""
-    table, key = f"index_{index.name}", _one(f"row[{p}]" for p in index.key)
+    table, key = stored(index), _one(f"row[{p}]" for p in index.key)
     match index.store:
         case Store.EARLIEST if in_order:
             with out.block(f"if {key} not in {table}:"):

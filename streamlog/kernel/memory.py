@@ -8,8 +8,8 @@ from math import fsum
 from typing import Any
 
 from streamlog.kernel import stores
-from streamlog.kernel.codegen import identifier
 from streamlog.kernel.frontier import Frontiers
+from streamlog.kernel.terms import identifier, nothing, stored
 from streamlog.plan.pivot import seat
 from streamlog.plan.steps import Index, Plan, RulePlan, Store
 from streamlog.runtime.executor import BEGIN, END, Row
@@ -37,9 +37,9 @@ class Memory:
             "never": END,
             "ever": BEGIN,
         }
-        self.names |= {f"index_{i.name}": {} for i in plan.indexes}
+        self.names |= {stored(i): {} for i in plan.indexes}
         self.names |= {
-            f"nothing_{i.name}": stores.nothing(i) for i in plan.indexes if i.store is Store.BY_TIME
+            nothing(i): stores.nothing(i) for i in plan.indexes if i.store is Store.BY_TIME
         }
         self.names |= {f"pending_{r.number}": [] for r in plan.rules}
         self.names |= {f"solutions_{g.number}": [] for g in plan.groupings}
@@ -63,8 +63,8 @@ class Memory:
         return taken
 
     def index(self, index: Index) -> dict[Any, Any]:
-        stored: dict[Any, Any] = self.names[f"index_{index.name}"]
-        return stored
+        rows: dict[Any, Any] = self.names[stored(index)]
+        return rows
 
     def seen(self, pred: str) -> set[Row]:
         rows: set[Row] = self.names[f"seen_{identifier(pred)}"]
@@ -118,11 +118,11 @@ class Memory:
         left = 0
         for index in self.plan.indexes:
             if index.pred == pred and index.store is not Store.EARLIEST:
-                stored, arity = self.index(index), self.plan.arity[pred]
-                count = stores.forget(index, stored, frontiers.horizon(self.plan.readers[index]))
+                rows, arity = self.index(index), self.plan.arity[pred]
+                count = stores.forget(index, rows, frontiers.horizon(self.plan.readers[index]))
                 if old := self.plan.thinned.get(index):
                     until = frontiers.horizon(old.readers)
-                    count -= stores.thin(index, stored, until, old.enough, arity)
+                    count -= stores.thin(index, rows, until, old.enough, arity)
                 left = max(left, count)
         seen = self.seen(pred)
         if seen:

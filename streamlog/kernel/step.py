@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 from streamlog.analysis.builtins import TICK
 from streamlog.analysis.types import TypeTable
 from streamlog.kernel.aggregates import aggregate
-from streamlog.kernel.codegen import generate, identifier
+from streamlog.kernel.codegen import generate
 from streamlog.kernel.frontier import Frontiers
 from streamlog.kernel.generated import Generated
 from streamlog.kernel.improving import Improving
 from streamlog.kernel.memory import Memory
 from streamlog.kernel.rounds import Rounds, explained, place, runaway
+from streamlog.kernel.terms import identifier
 from streamlog.plan.steps import Component, Grouping, Plan, RulePlan
 from streamlog.runtime.executor import BEGIN, END, LimitError, Limits, Row
 from streamlog.runtime.functions import EvaluationError
@@ -73,9 +74,11 @@ class Kernel:
         self._known = known_facts(self.plan, closed)
         self._groupings = {g.number: g for g in self.plan.groupings}
         self._functions = {g.number: _settled(g, closed) for g in self.plan.groupings}
-        self._generated: Generated = generate(self.plan, closed.types, self._streams)
         self._memory = Memory(self.plan, self._temporal)
         self._globals = self._memory.names
+        self._generated: Generated = generate(
+            self.plan, closed.types, self._streams, self._globals.keys()
+        )
         self._take = self._memory.take
         exec(compile(self._generated.text, _SOURCE, "exec"), self._globals)
         self._improving = Improving(self.plan, self._memory)

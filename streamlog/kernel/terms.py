@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamlog.plan.steps import Index
 from streamlog.syntax.ast import (
     Agg,
     Atom,
@@ -17,9 +18,30 @@ from streamlog.syntax.ast import (
 _COMPARISONS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
+def spelled(prefix: str, name: str) -> str:
+    """A name in generated code, different for every name in the program. Python takes names for
+    equal that look alike (`ﬁ` and `fi`), so those outside of ASCII are written in hexadecimal."""
+    return f"{prefix}_{name}" if name.isascii() else f"{prefix}x_{name.encode().hex()}"
+
+
 def name(var: Var) -> str:
     """A variable's name in generated code."""
-    return var.name.replace("_#", "a_") if "#" in var.name else f"v_{var.name}"
+    return var.name.replace("_#", "a_") if "#" in var.name else spelled("v", var.name)
+
+
+def identifier(pred: str) -> str:
+    """A predicate's name in generated code, behind `on_`, `new_` and the like."""
+    return spelled("p", pred)
+
+
+def stored(index: Index) -> str:
+    """The name of what an index holds."""
+    return spelled("index", index.name)
+
+
+def nothing(index: Index) -> str:
+    """The name of what an index by time holds for a key that it does not have."""
+    return spelled("nothing", index.name)
 
 
 def python(term: Term) -> str:

@@ -43,28 +43,40 @@ def in_order(
 
     `not_itself` has the ids of goals that must not match the row the pipeline started from.
     """
-    # What may fail, a division, comes last: another literal may rule it out.
-    rest = sorted(literals, key=_divides)
-    risky = {id(x) for x in rest if _divides(x)}
+    goals: list[Atom] = []
+    tests: list[Literal] = []
+    risky: list[Literal] = []  # what may fail, a division, comes last: others may rule it out
+    for literal in literals:
+        if isinstance(literal, Atom) and literal.pred not in FILTERS:
+            goals.append(literal)
+        else:
+            (risky if _divides(literal) else tests).append(literal)
+    names = {id(g): frozenset(_names(g)) for g in goals}
     known = set(bound)
     steps: list[Step] = []
-    while rest:
-        goals = [x for x in rest if isinstance(x, Atom) and x.pred not in FILTERS]
-        safe = [x for x in rest if id(x) not in risky] if goals else rest
-        if ready := _ready(safe, known):
+
+    def worth(goal: Atom) -> tuple[bool, int, bool]:
+        """All columns bound, else most of them; and rather a table."""
+        unknown = len(names[id(goal)] - known)
+        return not unknown, goal.arity - unknown, not schema.is_temporal(goal.pred)
+
+    while goals or tests or risky:
+        if ready := _ready(tests if goals else [*tests, *risky], known):
             literal, step = ready
-            rest = [x for x in rest if x is not literal]
+            tests = [x for x in tests if x is not literal]
+            risky = [x for x in risky if x is not literal]
             steps.append(step)
             known |= _binds(step)
             continue
         if not goals:
             raise ValueError("a variable is bound nowhere")
-        goal = max(goals, key=lambda g: _worth(g, known, schema))
-        rest = [x for x in rest if x is not goal]
-        join, used = range_join(goal, rest, known, schema)
-        rest = [x for x in rest if not any(x is u for u in used)]
+        goal = max(goals, key=worth)
+        goals = [x for x in goals if x is not goal]
+        join, used = range_join(goal, [*tests, *risky], known, schema)
+        tests = [x for x in tests if not any(x is u for u in used)]
+        risky = [x for x in risky if not any(x is u for u in used)]
         steps.append(evolve(join, not_itself=id(goal) in not_itself))
-        known |= _names(goal)
+        known |= names[id(goal)]
     return tuple(steps)
 
 
@@ -119,11 +131,6 @@ def _solve(equation: Comparison, name: str) -> Extend | None:
                 left, right = other, BinOp("-", one, right, span=left.span)
             case _:
                 return None
-
-
-def _worth(goal: Atom, known: set[str], schema: Schema) -> tuple[int, int, int]:
-    bound = [isinstance(a, Const) or (isinstance(a, Var) and a.name in known) for a in goal.args]
-    return (int(all(bound)), sum(bound), int(not schema.is_temporal(goal.pred)))
 
 
 def range_join(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import TypeAlias
-from zlib import crc32
 
 from attrs import frozen
 
@@ -43,7 +43,7 @@ class Index:
         columns = "_".join(map(str, self.key)) or "all"
         settled = "_settled" if self.settled else ""
         values = repr([(position, const.value) for position, const in self.where])
-        where = f"_of_{crc32(values.encode()):08x}" if self.where else ""
+        where = f"_of_{sha256(values.encode()).hexdigest()[:16]}" if self.where else ""
         kept = "" if self.columns is None else "_".join(map(str, ("", "with", *self.columns)))
         sums = "_".join(map(str, ("", "sums", *self.sums))) if self.sums else ""
         name = f"{self.pred}_{self.store.name.lower()}_{columns}{settled}{where}{kept}{sums}"

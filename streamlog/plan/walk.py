@@ -32,6 +32,17 @@ def reads(step: Step) -> Iterator[Var]:
             yield from variables(step.test)
 
 
+def bindings(step: Step) -> Iterator[Var]:
+    """The variables that have a value after a step, those among them that had one before too."""
+    match step:
+        case Join(atom):
+            yield from variables(atom)
+        case Extend(var) | Fold(var):
+            yield var
+        case _:
+            pass
+
+
 def joins(steps: Iterable[Step]) -> Iterator[Join]:
     for step in steps:
         match step:
@@ -83,17 +94,18 @@ def readings(rule: RulePlan) -> Iterator[tuple[Join, set[int]]]:
 
 
 def _readings(steps: tuple[Step, ...], later: set[str]) -> Iterator[tuple[Join, set[int]]]:
-    for number, step in enumerate(steps):
+    later = set(later)
+    for step in reversed(steps):
         match step:
             case Join():
-                after = {v.name for s in steps[number + 1 :] for v in reads(s)}
-                yield step, _columns(step, after | later)
+                yield step, _columns(step, later)
             case Exists(inner):
                 yield from _readings(inner, set())
             case Fold(_, _, join, column):
                 yield join, set() if column is None else {column}
             case _:
                 pass
+        later |= {v.name for v in reads(step)}
 
 
 def _columns(join: Join, later: set[str]) -> set[int]:

@@ -3,11 +3,12 @@
     p(T, _) <- q(T, _).                    p(T, _#1) <- q(T, _#2).
     p(T) <- q(T1), r(T2), lgr(T1, T2, T).  p(T) <- q(T1), r(T2), T = max(T1, T2).
     p(T) <- q(T), not r(T + 5s).           p(T) <- q(T), not (r(_#e1), _#e1 = T + 5s).
+    p(T, X) <- q(T, X, X).                 p(T, X) <- q(T, X, _#e1), _#e1 = X.
     p(T) <- q(T), (r(T) ; s(T)).           p(T) <- (q(T), r(T) ; q(T), s(T)).
     p(T) <- q(T), not (r(T) ; s(T)).       p(T) <- q(T), not r(T), not s(T).
 
-Afterwards a body is a conjunction, or one `Choice` of conjunctions; goals have variables and
-constants only; and every `_` has a name of its own. `syntax.ast.branches` gives the conjunctions.
+Afterwards a body is a conjunction, or one `Choice` of conjunctions; the arguments of a goal are
+constants and different variables; and every `_` has a name of its own. `syntax.ast.branches` gives the conjunctions.
 """
 
 from __future__ import annotations
@@ -137,12 +138,13 @@ def _alternatives(literal: Literal, fresh: Iterator[str]) -> list[Body]:
 
 
 def _flat_atom(atom: Atom, fresh: Iterator[str]) -> Body:
-    """The goal with its expressions moved into equations behind it."""
+    """The goal with its expressions, and the repetitions of a variable, moved into equations
+    behind it. So nobody who reads a goal by position can miss that two arguments are equal."""
     args: list[Term] = []
     equations: list[Literal] = []
     for arg in atom.args:
         arg = _named(arg, fresh)
-        if not isinstance(arg, Var | Const):
+        if not isinstance(arg, Var | Const) or (isinstance(arg, Var) and arg in args):
             variable = Var(next(fresh).replace("#", "#e"), span=arg.span)
             equations.append(Comparison("=", variable, arg, span=arg.span))
             arg = variable

@@ -1,0 +1,302 @@
+"""A program made unusual: what the generators do not write by themselves, put into any program.
+
+Each change takes a program that compiles and returns another one, or None where there is no place
+for it. So every shape of every generator is combined with each of them:
+
+    repeated          r(T0, V, V)          a variable twice in a goal, perhaps its timestamp
+    without_columns   yes, not no()        tables and rules that have no arguments
+    ranged            among(N)             a variable with a range from facts, perhaps a timestamp
+    renamed           ℌ beside H, ﬁ, ªx    names that Python would take for each other
+    in_the_future     p(T + 2) <- …        heads after their goals
+    crowded           a(T, _) 25 times     many goals in one rule
+    twice_aggregated  sum(V), count()      several aggregates of one group
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TypeVar
+
+from attrs import evolve
+from oracle.programs import Case
+
+from streamlog.analysis.builtins import FILTERS, TICK
+from streamlog.compiler import Compilation, Mode, compile_source, the
+from streamlog.diagnostics import Source
+from streamlog.syntax.ast import (
+    Agg,
+    Atom,
+    BinOp,
+    Column,
+    Comparison,
+    Const,
+    Literal,
+    Module,
+    Not,
+    Output,
+    PredName,
+    Query,
+    Rule,
+    Stream,
+    Table,
+    Type,
+    Var,
+)
+from streamlog.syntax.pretty import pretty
+from streamlog.syntax.walk import atoms, transform, variables
+
+T = TypeVar("T")
+
+# Names that are different to us, and equal or not even names after NFKC, as Python has them.
+_LETTERS = {"T": "𝐓", "X": "ℌ", "N": "H", "V": "Ⅴ", "K": "Ｋ", "D": "𝔇", "W": "Ｗ", "F": "ℱ"}
+_WORDS = ("ﬁ", "fi", "ªx", "ax", "ſ", "é", "e\u0301", "class", "print", "row", "µ", "μ", "ĳ", "ij")
+
+
+def unusual(case: Case, rng: Random, mode: Mode = Mode.STREAM, tries: int = 8) -> Case:
+    """The case with one to three changes; as it was, if none of those tried can be made."""
+    wanted = rng.choice([1, 1, 2, 3])
+    for _ in range(tries):
+        program = _compiled(case, mode)
+        changed = rng.choice(_CHANGES)(case, program, rng)
+        if changed is not None and changed != case and _is_usable(changed, mode):
+            case, wanted = changed, wanted - 1
+        if wanted == 0:
+            break
+    return case
+
+
+def _compiled(case: Case, mode: Mode) -> Compilation:
+    return compile_source(Source("unusual", case.text), mode=mode)
+
+
+def _is_usable(case: Case, mode: Mode) -> bool:
+    program = _compiled(case, mode)
+    return program.ok and set(case.facts) == set(the(program.schema).streams)
+
+
+# -------------------------------------------------------------------------------- changes
+
+
+def _repeated(case: Case, program: Compilation, rng: Random) -> Case | None:
+    types = the(program.types)
+
+    def alike(atom: Atom) -> list[tuple[int, int]]:
+        """Places of a variable, and of another argument of the same type."""
+        kinds = [types.column(atom.pred, i) for i in range(atom.arity)]
+        return [
+            (i, j)
+            for i, arg in enumerate(atom.args)
+            for j in range(atom.arity)
+            if isinstance(arg, Var) and arg.name != "_" and i != j and kinds[i] is kinds[j]
+        ]
+
+    def change(rule: Rule) -> Rule | None:
+        goals = [a for a in atoms(rule.body) if a.pred not in FILTERS and alike(a)]
+        if not goals:
+            return None
+        goal = rng.choice(goals)
+        i, j = rng.choice(alike(goal))
+        args = tuple(goal.args[i] if n == j else a for n, a in enumerate(goal.args))
+        changed = evolve(goal, args=args)
+        return evolve(
+            rule, body=tuple(transform(x, lambda n: changed if n is goal else n) for x in rule.body)
+        )
+
+    return _with_rule(case, program, rng, change)
+
+
+def _without_columns(case: Case, program: Compilation, rng: Random) -> Case | None:
+    schema, number = the(program.schema), rng.randrange(1000)
+    fact, empty, derived = (f"{name}{number}" for name in ("yes", "no", "so"))
+    static = [n for n, p in schema.predicates.items() if not p.temporal and n not in FILTERS]
+    lines = [f"table {fact}().", f"table {empty}().", f"{fact}()."]
+    if static and rng.random() < 0.7:
+        base = rng.choice(static)
+        args = ", ".join("_" * schema[base].arity)
+        lines.append(f"{derived} <- {base}({args}){rng.choice(['', f', {fact}()'])}.")
+    else:
+        lines.append(f"{derived}() <- {fact}(), not {empty}.")
+    goals = [f"{fact}()", f"not {empty}()", derived, f"not {derived}"]
+
+    def change(rule: Rule) -> Rule | None:
+        return _with_goal(rule, rng, rng.choice(goals))
+
+    return _with_rule(case, program, rng, change, lines)
+
+
+def _ranged(case: Case, program: Compilation, rng: Random) -> Case | None:
+    types, number = the(program.types), rng.randrange(1000)
+    values = sorted(rng.sample(range(10), rng.choice([1, 3, 8])))
+
+    def change(rule: Rule) -> Rule | None:
+        names = [
+            arg.name
+            for literal in rule.body
+            if isinstance(literal, Atom) and literal.pred not in FILTERS
+            for i, arg in enumerate(literal.args)
+            if isinstance(arg, Var) and arg.name != "_"
+            if types.column(literal.pred, i) is Type.INT
+        ]
+        return _with_goal(rule, rng, f"among{number}({rng.choice(names)})") if names else None
+
+    facts = " ".join(f"among{number}({v})." for v in values)
+    bounds = f": int {values[0]}..{values[-1]}" if rng.random() < 0.5 else ": int"
+    return _with_rule(case, program, rng, change, [f"table among{number}(n{bounds}). {facts}"])
+
+
+def _renamed(case: Case, program: Compilation, rng: Random) -> Case | None:
+    """All names at once, so that names that look alike come together."""
+    module = the(program.parsed)
+    schema = the(program.schema)
+    names = [n for n in schema.predicates if n != TICK and n not in FILTERS]
+    rng.shuffle(names)
+    words = dict(zip(names, rng.sample(_WORDS, len(_WORDS)), strict=False))
+    written = sorted({v.name for v in variables(module) if v.name != "_"})
+    chosen = {n: _LETTERS[n[0]] + n[1:] for n in written if n[0] in _LETTERS and rng.random() < 0.7}
+    if len(set(chosen.values()) | (set(written) - set(chosen))) < len(written):
+        return None
+
+    def change(node: T) -> T:
+        match node:
+            case Var(name):
+                return evolve(node, name=chosen.get(name, name))
+            case Atom(pred):
+                return evolve(node, pred=words.get(pred, pred))
+            case Stream(name) | Table(name) | PredName(name):
+                return evolve(node, name=words.get(name, name))
+            case Column(name):
+                return evolve(node, name=chosen.get(name, name))
+            case _:
+                return node
+
+    text = _text(transform(module, change))
+    facts = {words.get(n, n): rows for n, rows in case.facts.items()}
+    return Case(text, facts, {words.get(n, n): rows for n, rows in case.tables.items()})
+
+
+def _in_the_future(case: Case, program: Compilation, rng: Random) -> Case | None:
+    types = the(program.types)
+
+    def change(rule: Rule) -> Rule | None:
+        if not rule.head.args or not isinstance(first := rule.head.args[0], Var):
+            return None
+        clock = types.column(rule.head.pred, 0)
+        if clock not in (Type.INT, Type.TIME) or not the(program.schema).is_temporal(
+            rule.head.pred
+        ):
+            return None
+        far = rng.choice([1, 2, 10])
+        by = Const(far, Type.INT, span=first.span)
+        if clock is Type.TIME:
+            by = Const(far * 1_000_000, Type.DURATION, span=first.span)
+        time = BinOp("+", first, by, span=first.span)
+        return evolve(rule, head=evolve(rule.head, args=(time, *rule.head.args[1:])))
+
+    return _with_rule(case, program, rng, change)
+
+
+def _crowded(case: Case, program: Compilation, rng: Random) -> Case | None:
+    schema = the(program.schema)
+
+    def change(rule: Rule) -> Rule | None:
+        goals = [
+            a
+            for a in rule.body
+            if isinstance(a, Atom)
+            and a.pred in schema.streams
+            and isinstance(a.args[0], Var)
+            and all(not isinstance(v, Var) or v.name != "_" for v in a.args)  # or they multiply
+        ]
+        if not goals or any(isinstance(a, Agg) for a in rule.head.args):
+            return None  # an aggregate would count the combinations
+        goal = rng.choice(goals)
+        blank = evolve(
+            goal, args=(goal.args[0], *(Var("_", span=goal.span) for _ in goal.args[1:]))
+        )
+        more: list[Literal] = [goal] * rng.randint(18, 25) + [blank]
+        more += (Not((Comparison("!=", v, v, span=v.span),), span=v.span) for v in goal.args[:1])
+        return evolve(rule, body=(*rule.body, *more))
+
+    return _with_rule(case, program, rng, change)
+
+
+def _twice_aggregated(case: Case, program: Compilation, rng: Random) -> Case | None:
+    """Only where nobody reads the predicate: its number of columns changes."""
+    schema = the(program.schema)
+    module = the(program.parsed)
+    read = {a.pred for r in schema.rules for a in atoms(r.body)}
+    heads = [n for n, rules in schema.rules_of.items() if n not in read]
+    heads = [
+        n
+        for n in heads
+        if all(any(isinstance(a, Agg) for a in r.head.args) for r in schema.rules_of[n])
+    ]
+    if not heads or any(isinstance(s, Query) for s in module.statements):
+        return None
+    name = rng.choice(heads)
+    func = rng.choice(["count", "min", "max", "last", "first", "count_distinct"])
+
+    def change(rule: Rule) -> Rule:
+        agg = next(a for a in rule.head.args if isinstance(a, Agg))
+        more = Agg("count" if agg.arg is None else func, agg.arg, span=agg.span)
+        return evolve(rule, head=evolve(rule.head, args=(*rule.head.args, more)))
+
+    statements = tuple(
+        change(s) if isinstance(s, Rule) and s.head.pred == name else s for s in module.statements
+    )
+    return evolve(case, text=_text(evolve(module, statements=statements)))
+
+
+_CHANGES = (
+    _repeated,
+    _repeated,
+    _without_columns,
+    _ranged,
+    _renamed,
+    _in_the_future,
+    _crowded,
+    _twice_aggregated,
+)
+
+
+# --------------------------------------------------------------------------------- pieces
+
+
+def _with_rule(
+    case: Case,
+    program: Compilation,
+    rng: Random,
+    change: Callable[[Rule], Rule | None],
+    lines: list[str] | None = None,
+) -> Case | None:
+    """One rule changed, and lines put before the program."""
+    module = the(program.parsed)
+    rules = [s for s in module.statements if isinstance(s, Rule)]
+    rule = rng.choice(rules)
+    changed = change(rule)
+    if changed is None:
+        return None
+    statements = tuple(changed if s is rule else s for s in module.statements)
+    text = _text(evolve(module, statements=statements))
+    return evolve(case, text="\n".join([*(lines or ()), text]))
+
+
+def _with_goal(rule: Rule, rng: Random, goal: str) -> Rule:
+    """The rule with a goal more, outside or inside one of its negations."""
+    parsed = the(compile_source(Source("goal", f"p <- {goal}."), until="parse").parsed)
+    (statement,) = (s for s in parsed.statements if isinstance(s, Rule))
+    places = [n for n, x in enumerate(rule.body) if isinstance(x, Not)]
+    if places and rng.random() < 0.4:
+        place = rng.choice(places)
+        negation = rule.body[place]
+        assert isinstance(negation, Not)
+        inner = evolve(negation, body=(*negation.body, *statement.body))
+        return evolve(rule, body=(*rule.body[:place], inner, *rule.body[place + 1 :]))
+    return evolve(rule, body=(*rule.body, *statement.body))
+
+
+def _text(module: Module) -> str:
+    """Outputs last: they name what has been defined."""
+    ordered = sorted(module.statements, key=lambda s: isinstance(s, Output))
+    return "".join(f"{pretty(s)}\n" for s in ordered)
