@@ -10,8 +10,7 @@ from attrs import field, frozen
 
 from streamlog.analysis.builtins import FILTERS, TICK
 from streamlog.analysis.schema import Schema
-from streamlog.analysis.time.dbm import ZERO
-from streamlog.analysis.time.reach import HEAD, BranchTime
+from streamlog.analysis.time.reach import BranchTime
 from streamlog.syntax.ast import Agg, Atom, Not, Rule, branches
 from streamlog.syntax.walk import atoms
 
@@ -91,22 +90,6 @@ def dependencies(schema: Schema, times: Iterable[BranchTime]) -> Graph:
         for stream in schema.streams:
             edges.setdefault(Edge(TICK, stream, 0, 0, None))
     return Graph(tuple(sorted(nodes)), tuple(edges))
-
-
-def is_timer(time: BranchTime, graph: Graph) -> bool:
-    """Whether a conjunction goes on by itself: `p(T + 1s) <- p(T), not stopped(T)`.
-
-    All its positive goals belong to its own recursion and lie before the head, and nothing
-    bounds the head's timestamp.
-    """
-    head = time.rule.head.pred
-    goals = [g for g in time.goals if not g.negated]
-    return (
-        bool(goals)
-        and all(graph.component_of[g.atom.pred] == graph.component_of[head] for g in goals)
-        and all(g.ahead is not None and g.ahead < 0 for g in goals)
-        and any(m.most(HEAD, ZERO) is None for m in time.matrices)
-    )
 
 
 def strong_components(

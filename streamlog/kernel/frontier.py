@@ -33,6 +33,13 @@ class Frontiers:
     def complete(self, pred: str) -> int:
         return self._complete.get(pred, END)
 
+    def foresight(self, pred: str) -> int:
+        """How far beyond the progress of its streams a predicate is complete."""
+        delays = [by for _, by in self._delays.get(pred, ())]
+        if not delays or any(by is None for by in delays):
+            return 0
+        return max(0, -max(by for by in delays if by is not None))
+
     def limit(self, rule: RulePlan) -> int:
         """Candidates of a conjunction earlier than this can be decided."""
         return min((_back(self.complete(a.pred), a.ahead) for a in rule.awaits), default=END)

@@ -66,7 +66,6 @@ class Kernel:
             for p in r.pipelines
             if p.start and p.start.pred in self._streams and r.passes(p)
         }
-        self._timers = {p for c in self.plan.components if c.is_timer for p in c.preds}
         self._rule = {r.number: r for r in self.plan.rules}
         self._rules_of: dict[str, list[RulePlan]] = {}
         for rule in self.plan.rules:
@@ -233,11 +232,9 @@ class Kernel:
     def _limits(self, rules: list[RulePlan]) -> dict[int, int]:
         """By conjunction, the time before which its candidates can be decided; those that
         aggregate together are decided together."""
-        # Timers go on as far as time does: as far as a row or the progress has spoken of it.
-        stop = self._last + 1
         limits = {
-            r.number: min(self._frontiers.limit(r), stop)
-            if r.rule.head.pred in self._timers
+            r.number: min(self._frontiers.limit(r), self._stop(r))
+            if r.is_timer
             else self._frontiers.limit(r)
             for r in rules
         }
@@ -246,6 +243,11 @@ class Kernel:
             if rule.group is not None:
                 groups[rule.group] = min(groups.get(rule.group, END), limits[rule.number])
         return {r.number: limits[r.number] if r.group is None else groups[r.group] for r in rules}
+
+    def _stop(self, rule: RulePlan) -> int:
+        """Timers go on as far as time does: as far as a row or the progress has spoken of it, and
+        as far as is certain then."""
+        return self._last + 1 + self._frontiers.foresight(rule.rule.head.pred)
 
     def _decidable(self, rule: RulePlan, limit: int) -> list[Row]:
         pending: list[Row] = self._globals[f"pending_{rule.number}"]

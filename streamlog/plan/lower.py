@@ -8,15 +8,16 @@ from attrs import evolve
 
 from streamlog.analysis.builtins import TICK, WHOLE
 from streamlog.analysis.contract import Contract
-from streamlog.analysis.dependency import Graph, Mark, is_timer
+from streamlog.analysis.dependency import Graph, Mark
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.strata import Strata
 from streamlog.analysis.time.reach import BranchTime
+from streamlog.analysis.timers import timers
 from streamlog.analysis.types import TypeTable
 from streamlog.analysis.versions import Case
 from streamlog.plan.conjunction import Conjunction, Surroundings, conjunction
 from streamlog.plan.keeping import backs, forgetful, read, thinned
-from streamlog.plan.order import exists, in_order
+from streamlog.plan.order import exists, in_order, split_risky
 from streamlog.plan.rewrites.latest import latest
 from streamlog.plan.rewrites.lookups import lookups
 from streamlog.plan.rewrites.projection import projections, through
@@ -38,6 +39,7 @@ from streamlog.syntax.ast import (
     Agg,
     Atom,
     Body,
+    Literal,
     Rule,
     Var,
     branches,
@@ -61,6 +63,7 @@ def lower(
     delays |= {stream: {stream: 0} for stream in schema.streams}
     delays[TICK] = dict.fromkeys(schema.streams, 0)
     time_of = {(id(t.rule), id(t.body)): t for t in times}
+    going_on = timers(time_of.values())
     groups = _groupings(schema, strata)
     improving = {g.pred: strata.knot[g.pred] for g in groups.values() if g.improving}
     program = Surroundings(schema, graph.component_of, delays, improving)
@@ -73,8 +76,8 @@ def lower(
                 continue
             group = groups.get(rule.span)
             found = conjunction(program, rule, body, time, group)
-            timer = time is not None and is_timer(time, graph)
-            rules.append(_Lowering(len(rules), found, timer).plan())
+            is_timer = any(time is t for t in going_on)
+            rules.append(_Lowering(len(rules), found, is_timer).plan())
     members: dict[int, list[int]] = {}
     for plan in rules:
         if plan.group is not None:
@@ -101,9 +104,8 @@ def lower(
     )
     rules = [map_joins_of(p, lambda j: through(j, becomes)) for p in rules]
     readers = {becomes[index]: found for index, found in readers.items()}
-    timers = {p.rule.head.pred for p in rules if p.is_timer}
     return Plan(
-        tuple(_components(schema, graph, strata, timers)),
+        tuple(_components(schema, graph, strata, {p.rule.head.pred for p in rules if p.is_timer})),
         tuple(rules),
         groupings,
         improving,
@@ -158,7 +160,7 @@ def _sole_rules(rules: list[RulePlan], schema: Schema) -> set[int]:
 
 
 def _components(
-    schema: Schema, graph: Graph, strata: Strata, timers: set[str]
+    schema: Schema, graph: Graph, strata: Strata, going_on: set[str]
 ) -> Iterator[Component]:
     improving = {e for cycle in strata.extrema for e in cycle if e.mark is Mark.EXTREMUM}
     for nodes in graph.components:
@@ -166,7 +168,7 @@ def _components(
         marked = [e for e in internal if e.mark]
         names = tuple(sorted(nodes, key=lambda n: (strata.stratum.get(n, 0), n)))
         is_ordered = bool(marked or improving & set(internal))
-        yield Component(names, bool(internal), is_ordered, bool(nodes & timers))
+        yield Component(names, bool(internal), is_ordered, bool(nodes & going_on))
 
 
 class _Lowering:
@@ -176,21 +178,24 @@ class _Lowering:
         self.number = number
         self.is_timer = timer
         self.original = original
-        self.found = window(lookups(latest(original)))
         self.schema = original.program.schema
+        self.found, self.risky = self._without_risky(window(lookups(latest(original))))
 
     def plan(self) -> RulePlan:
         found = self.found
         bound = frozenset(v.name for x in (*found.goals, *found.tests) for v in variables(x))
         checks: list[Step] = [self._exists(x, bound, wanted=True) for x in found.lookups]
-        late = frozenset(v.name for x in found.after for v in variables(x)) - bound
+        after = bound | {v.name for x in found.after for v in variables(x)}
+        known = after | {v.name for x in self.risky for v in variables(x)}
+        late = known - bound
         waiting = [n for n in found.negations if any(v.name in late for v in variables(n))]
         early = (n for n in found.negations if n not in waiting)
         checks += (self._exists(n.body, bound, wanted=False) for n in early)
         if found.fold is not None:
             checks.append(found.fold)
             checks += in_order(found.after, bound | {found.fold.var.name}, self.schema)
-        checks += (self._exists(n.body, bound | late, wanted=False) for n in waiting)
+        checks += in_order(self.risky, after, self.schema)
+        checks += (self._exists(n.body, known, wanted=False) for n in waiting)
         checks = list(map_joins(checks, self._through_index))
         order = tuple(
             a.args[0]
@@ -212,6 +217,21 @@ class _Lowering:
             self._is_injective(),
             self.is_timer,
         )
+
+    def _without_risky(self, found: Conjunction) -> tuple[Conjunction, tuple[Literal, ...]]:
+        """Without the tests that may fail, if something else is decided first that may rule them
+        out; a candidate's timestamp, and its value where a better one counts, must be known."""
+        if not (found.negations or found.lookups or found.fold):
+            return found, ()
+        first, risky = split_risky((*found.goals, *found.tests), ())
+        wanted = found.head[: 1 if found.time else 0]
+        if found.group and found.group.improving:
+            wanted = found.head
+        bound = {v.name for x in first for v in variables(x)}
+        if any(v.name not in bound for term in wanted for v in variables(term)):
+            return found, ()
+        kept = tuple(t for t in found.tests if any(t is f for f in first))
+        return evolve(found, tests=kept), risky
 
     def _exists(self, body: Body, bound: frozenset[str], wanted: bool) -> Exists:
         replaced = frozenset(self.found.program.improving)

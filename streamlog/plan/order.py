@@ -50,7 +50,7 @@ def in_order(
         if isinstance(literal, Atom) and literal.pred not in FILTERS:
             goals.append(literal)
         else:
-            (risky if _divides(literal) else tests).append(literal)
+            (risky if may_fail(literal) else tests).append(literal)
     names = {id(g): frozenset(_names(g)) for g in goals}
     known = set(bound)
     steps: list[Step] = []
@@ -106,8 +106,14 @@ def _ready(rest: list[Literal], known: set[str]) -> tuple[Literal, Step] | None:
     return None
 
 
-def _divides(literal: Literal) -> bool:
-    return any(isinstance(t, BinOp) and t.op in ("/", "//", "%") for t in walk(literal))
+def may_fail(literal: Literal) -> bool:
+    """Whether it divides by something that may be zero."""
+    return any(
+        isinstance(t, BinOp)
+        and t.op in ("/", "//", "%")
+        and not (isinstance(t.right, Const) and t.right.value)
+        for t in walk(literal)
+    )
 
 
 def _solve(equation: Comparison, name: str) -> Extend | None:
@@ -206,12 +212,36 @@ def exists(
     `replaced` are predicates whose rows may be taken back, so that all of them must be stored.
     """
     literals = tuple(literals)
-    plain = [x for x in literals if not isinstance(x, Not)]
-    steps = list(in_order(plain, bound, schema))
-    inside = bound | {n for x in plain for n in _names(x)}
-    steps += (
-        exists(x.body, inside, schema, wanted=False, replaced=replaced)
-        for x in literals
-        if isinstance(x, Not)
-    )
+    negations = [x for x in literals if isinstance(x, Not)]
+    plain, risky = split_risky([x for x in literals if not isinstance(x, Not)], bound)
+    steps = list(in_order(plain if negations else (*plain, *risky), bound, schema))
+    known = bound | {n for x in plain for n in _names(x)}
+    inside = known | {n for x in risky for n in _names(x)}
+    waiting = [n for n in negations if _names(n) & (inside - known)]
+
+    def none(negation: Not) -> Exists:
+        return exists(negation.body, inside, schema, wanted=False, replaced=replaced)
+
+    steps += (none(n) for n in negations if n not in waiting)
+    if negations:
+        steps += in_order(risky, known, schema)
+    steps += map(none, waiting)
     return earliest(Exists(tuple(steps), wanted), replaced)
+
+
+def split_risky(
+    literals: Iterable[Literal], bound: Iterable[str]
+) -> tuple[tuple[Literal, ...], tuple[Literal, ...]]:
+    """What can be decided first, and the tests that may fail, which come after all others, with
+    the tests of what they compute."""
+    first: list[Literal] = [x for x in literals if isinstance(x, Atom) and x.pred not in FILTERS]
+    tests = [x for x in literals if not any(x is f for f in first)]
+    risky = [x for x in tests if may_fail(x)]
+    safe = [x for x in tests if not any(x is r for r in risky)]
+    known = set(bound) | {n for x in first for n in _names(x)}
+    while ready := _ready(safe, known):
+        literal, step = ready
+        first.append(literal)
+        safe = [x for x in safe if x is not literal]
+        known |= _binds(step)
+    return tuple(first), (*safe, *risky)

@@ -8,7 +8,8 @@
     p(T) <- q(T), not (r(T) ; s(T)).       p(T) <- q(T), not r(T), not s(T).
 
 Afterwards a body is a conjunction, or one `Choice` of conjunctions; the arguments of a goal are
-constants and different variables; and every `_` has a name of its own. `syntax.ast.branches` gives the conjunctions.
+constants and different variables; and every `_` has a name of its own. `syntax.ast.branches` gives
+the conjunctions.
 """
 
 from __future__ import annotations

@@ -42,6 +42,7 @@ from streamlog.syntax.ast import (
     Table,
     Type,
     Var,
+    branches,
 )
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import atoms, transform, variables
@@ -176,15 +177,25 @@ def _renamed(case: Case, program: Compilation, rng: Random) -> Case | None:
 
 
 def _in_the_future(case: Case, program: Compilation, rng: Random) -> Case | None:
-    types = the(program.types)
+    types, schema = the(program.types), the(program.schema)
+
+    def goes_on(name: str) -> bool:
+        """Whether it rests on itself without a negation: then it would go on for ever."""
+        found: set[str] = set()
+        waiting = [name]
+        while waiting:
+            for rule in schema.rules_of.get(waiting.pop(), ()):
+                for body in branches(rule.body):
+                    new = {x.pred for x in body if isinstance(x, Atom)} - found
+                    found |= new
+                    waiting += new
+        return name in found
 
     def change(rule: Rule) -> Rule | None:
         if not rule.head.args or not isinstance(first := rule.head.args[0], Var):
             return None
-        clock = types.column(rule.head.pred, 0)
-        if clock not in (Type.INT, Type.TIME) or not the(program.schema).is_temporal(
-            rule.head.pred
-        ):
+        clock, name = types.column(rule.head.pred, 0), rule.head.pred
+        if clock not in (Type.INT, Type.TIME) or not schema.is_temporal(name) or goes_on(name):
             return None
         far = rng.choice([1, 2, 10])
         by = Const(far, Type.INT, span=first.span)
