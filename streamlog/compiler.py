@@ -20,7 +20,7 @@ from streamlog.analysis.schema import Schema, resolve
 from streamlog.analysis.sequential import Class, RuleClass, classify_all
 from streamlog.analysis.strata import Strata, stratify
 from streamlog.analysis.temporal import check_heads
-from streamlog.analysis.time.reach import BranchTime, reaches
+from streamlog.analysis.time.reach import Assumption, BranchTime, reaches
 from streamlog.analysis.types import TypeTable, infer
 from streamlog.analysis.versions import Case, Version, split_all
 from streamlog.codes import Severity
@@ -79,6 +79,12 @@ class Compilation:
         """Whether no fact waits for ever; else the program is for stored data only."""
         strata = the(self.strata)
         return not strata.growing and all(r.kind is not Class.BLOCKING for r in self.rules)
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What its time rests on that only the facts of tables say."""
+        closed = self.closed.times if self.closed else ()
+        return tuple(dict.fromkeys(a for t in (*self.times, *closed) for a in t.assumes))
 
     @cached_property
     def clocks(self) -> Mapping[str, Type | None]:

@@ -28,6 +28,7 @@ from streamlog.syntax.ast import (
     Rule,
     Term,
     Var,
+    branches,
 )
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import atoms, variables
@@ -205,5 +206,20 @@ def _is_timestamp(term: Term, rule: Rule, goals: list[Atom]) -> bool:
     for left, right in _differences(rule.body):
         groups.join(left, right)
     clocks = {groups.of(v) for g in goals for v in _first_variable(g)}
-    # A time from a data column may be a timestamp too, once a comparison ties it to one.
-    return any(groups.of(v.name) in clocks for v in variables(term))
+    # A time from a data column may be a timestamp too, once a comparison ties it to one; and what
+    # an equation defines is what it would be in the head itself.
+    names = {v.name for v in variables(term)}
+    while more := {
+        n for name, made_of in _equations(rule) if name in names for n in made_of - names
+    }:
+        names |= more
+    return any(groups.of(name) in clocks for name in names)
+
+
+def _equations(rule: Rule) -> Iterator[tuple[str, set[str]]]:
+    """Variables that stand alone on a side of an equation, and those on the other side."""
+    for literal in (x for body in branches(rule.body) for x in body):
+        if isinstance(literal, Comparison) and literal.op == "=":
+            for side, other in ((literal.left, literal.right), (literal.right, literal.left)):
+                if isinstance(side, Var):
+                    yield side.name, {v.name for v in variables(other)}

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from streamlog.analysis.builtins import FILTERS
 from streamlog.analysis.dependency import strong_components
-from streamlog.analysis.time.dbm import ZERO, Dbm
+from streamlog.analysis.time.dbm import ZERO, Dbm, Difference
 from streamlog.analysis.time.reach import HEAD, BranchTime
 from streamlog.syntax.ast import Atom, Var
 from streamlog.syntax.walk import variables
@@ -61,9 +61,8 @@ def _is_free(time: BranchTime, matrix: Dbm, cycles: Mapping[str, int]) -> bool:
 
 
 def _moves_on(time: BranchTime, matrix: Dbm, cycles: Mapping[str, int]) -> bool:
-    """Whether the head can be later than a goal on its cycle."""
+    """Whether the head can be later than all goals on its cycle."""
     own = cycles[time.rule.head.pred]
     clocks = [g.clock for g in time.goals if not g.negated and cycles[g.atom.pred] == own]
-    return _is_free(time, matrix, cycles) and any(
-        (most := matrix.most(HEAD, clock)) is None or most > 0 for clock in clocks
-    )
+    later = matrix.and_also(Difference(clock, HEAD, -1) for clock in clocks)
+    return later is not None and _is_free(time, matrix, cycles)

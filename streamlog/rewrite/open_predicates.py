@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import permutations
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from streamlog.analysis.safety import Safety, bound_variables
 from streamlog.analysis.schema import Schema
@@ -155,7 +155,7 @@ def _without_implied(
             continue
         others = [c for c in (*kept, *result) if isinstance(c, Comparison) and c != candidate]
         known = matrices(time.terms.comparison(c) for c in others)
-        wanted = time.terms.comparison(candidate)
+        wanted = evolve(time.terms, ranges={}).comparison(candidate)  # exactly that, not less
         if wanted != ((),) and all(any(all(map(m.entails, d)) for d in wanted) for m in known):
             result.remove(candidate)
     return result

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from attrs import evolve, field, frozen
 
 from streamlog.analysis.schema import Predicate
+from streamlog.analysis.time.reach import Assumption
 from streamlog.compiler import Compilation, the
 from streamlog.runtime.executor import Row
 from streamlog.runtime.values import (
@@ -65,14 +66,40 @@ class Checker:
         self.names = schema.column_names[pred]
         self.types = tuple(types.column(pred, i) for i in range(predicate.arity))
         self.ranges = _ranges(predicate)
+        self.assumed = tuple(a for a in program.assumptions if a.pred == pred)
         self.saw_time = False  # an undeclared clock turned out to be the calendar's
         self._python = [FROM_PYTHON[t] for t in self.types]
         self._text = [FROM_TEXT[t] for t in self.types]
         if self.temporal and self.types[0] is None:
             self._python[0], self._text[0] = self._clock, self._clock
         self._folded = {name.casefold(): name for name in self.names}
-        self.row: Check = self._compiled("row", self._by_python)
-        self.text: Check = self._compiled("text", self._by_text)
+        self.row: Check = self._keeping(self._compiled("row", self._by_python))
+        self.text: Check = self._keeping(self._compiled("text", self._by_text))
+
+    def _keeping(self, check: Check) -> Check:
+        """Refuses rows of a table that break what the compiler assumed of it."""
+        if not self.assumed:
+            return check
+
+        def keeping(raw: Any) -> Row | Reject:
+            row = check(raw)
+            if isinstance(row, Reject):
+                return row
+            broken = next((a for a in self.assumed if a.is_broken_by(row)), None)
+            return row if broken is None else Reject(self.pred, raw, self.refusal(broken))
+
+        return keeping
+
+    def refusal(self, broken: Assumption) -> str:
+        """Why a row that breaks an assumption is refused."""
+        type_, name = self.types[broken.column], self.names[broken.column]
+        low, high = (written(end, type_) for end in (broken.low, broken.high))
+        facts = f"facts from {low} to {high}" if low != high else f"the fact {low}"
+        line, _ = broken.rule.span.source.position(broken.rule.span.start)
+        return (
+            f"column `{name}`: the rule for `{broken.rule.head.pred}` in line {line} relies on "
+            f"{facts} of the program; to allow others, declare the range of `{name}`"
+        )
 
     # ------------------------------------------------------------------- the fast way
 

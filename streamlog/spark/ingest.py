@@ -27,13 +27,14 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from streamlog.analysis.time.reach import Assumption
 from streamlog.compiler import Compilation, the
 from streamlog.runtime.ingest import Checker
 from streamlog.runtime.values import written
 from streamlog.spark.values import Reading, clock, let, says, typed, whole
 from streamlog.spark.values import text as literal
 from streamlog.spark.written import as_written
-from streamlog.syntax.ast import Type
+from streamlog.syntax.ast import Const, Type
 
 # What `sources` hands over beside the fields: a row that could not be read, and why.
 CORRUPT, WHY = "_corrupt", "_why"
@@ -172,6 +173,7 @@ def checked(
     reasons that to plan for them takes Spark longer than a small file takes."""
     read = _Read.of(frame, program, pred, types, text)
     bad = [f"WHEN {column} IS NULL THEN {why}" for column, why in read.reasons.items()]
+    bad += (f"WHEN {condition} THEN {why}" for condition, why in read.broken.items())
     if read.is_corruptible:
         why = WHY if WHY in frame.columns else "'the row cannot be read'"
         bad.insert(0, f"WHEN {CORRUPT} IS NOT NULL THEN {why}")
@@ -189,6 +191,7 @@ class _Read:
 
     rows: DataFrame
     reasons: Mapping[str, str]  # by column, why it has none
+    broken: Mapping[str, str]  # conditions on the columns that refuse a row, and why
     is_corruptible: bool
 
     @property
@@ -198,6 +201,7 @@ class _Read:
     @property
     def good(self) -> str:
         tests = [f"{column} IS NOT NULL" for column in self.columns]
+        tests += (f"NOT ({condition})" for condition in self.broken)
         if self.is_corruptible:
             tests.insert(0, f"{CORRUPT} IS NULL")
         return " AND ".join(tests) or "TRUE"
@@ -239,7 +243,25 @@ class _Read:
             column = literal(f"column `{checker.names[i]}`: ")
             reasons[f"c{i}"] = f"CONCAT({column}, {reading.reason})"
         rows = _plain(frame).selectExpr("*", *fast).selectExpr("*", *made)
-        return cls(rows, reasons, CORRUPT in frame.columns)
+        broken = {_broken(a, types): literal(checker.refusal(a)) for a in checker.assumed}
+        return cls(rows, reasons, broken, CORRUPT in frame.columns)
+
+
+def _broken(assumed: Assumption, types: tuple[Type, ...]) -> str:
+    """When a row is one that `Assumption.is_broken_by` names."""
+    tests = [
+        f"c{position} = {_constant(const, types[position])}" for position, const in assumed.where
+    ]
+    within = f"c{assumed.column} BETWEEN {whole(assumed.low)} AND {whole(assumed.high)}"
+    return " AND ".join([*tests, f"NOT ({within})"])
+
+
+def _constant(const: Const, type_: Type) -> str:
+    if isinstance(const.value, str):
+        return literal(const.value)
+    if isinstance(const.value, bool):
+        return str(const.value).upper()
+    return f"{float(const.value)!r}D" if type_ is Type.FLOAT else whole(int(const.value))
 
 
 def _raw(names: Sequence[str], has_corrupt: bool) -> str:

@@ -4,7 +4,7 @@ A term becomes a sum of variables plus a constant interval, perhaps under some s
 
     max(A, B)     is A when A >= B, or B when B >= A
     floor(T, d)   is a new name F with T - d < F <= T
-    T + W         is T + [3, 5] when the facts of the static W range from 3 to 5
+    T0 <= T + W   is T0 <= T + 5 when the facts of the static W range from 3 to 5
 
 What cannot be written so (a product, a function of the data) is left out, which only loosens the
 bounds. A variable that an equation defines, as in `Gap = T2 - T1, Gap <= 5min`, is replaced by
@@ -14,7 +14,7 @@ its definition first, because three variables do not fit into a difference.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import product
+from itertools import combinations, product
 
 from attrs import frozen
 
@@ -79,24 +79,22 @@ class Terms:
     """What a rule's variables may stand for in a difference.
 
     `whole` tells whether a variable's values are whole numbers; `ranges` has the variables whose
-    value is known from static facts or a declared range; `definitions` those an equation defines.
+    value is known from a declared range or, with `by_facts`, from static facts; `definitions`
+    those an equation defines.
     """
 
     whole: Callable[[str], bool]
     ranges: Mapping[str, Interval]
     definitions: Mapping[str, Term]
+    by_facts: bool = True
 
     def cases(self, term: Term, seen: frozenset[str] = frozenset()) -> tuple[Case, ...] | None:
         """The values a term may have, or None when differences cannot express it."""
         match term:
             case Const(value, Type.INT | Type.TIME | Type.DURATION) if isinstance(value, int):
                 return (((), Linear((), value, value)),)
-            case Var(name) if name in self.ranges:
-                return (((), Linear((), *self.ranges[name])),)
-            case Var(name) if name in self.definitions and name not in seen:
-                return self.cases(self.definitions[name], seen | {name})
-            case Var(name) if self.whole(name):
-                return (((), Linear(((name, 1),), 0, 0)),)
+            case Var(name):
+                return self._variable(name, seen)
             case Neg(operand):
                 cases = self.cases(operand, seen)
                 return cases and tuple((c, linear.times(-1)) for c, linear in cases)
@@ -113,6 +111,13 @@ class Terms:
                 return self._rounded(name, term, value, step, seen)
             case _:
                 return None
+
+    def _variable(self, name: str, seen: frozenset[str] = frozenset()) -> tuple[Case, ...] | None:
+        if name in self.definitions and name not in seen:
+            return self.cases(self.definitions[name], seen | {name})
+        if name in self.ranges or self.whole(name):
+            return (((), Linear(((name, 1),), 0, 0)),)
+        return None
 
     def _sum(
         self, term: Term, left: Term, right: Term, sign: int, seen: frozenset[str]
@@ -144,7 +149,7 @@ class Terms:
             conditions = tuple(d for c, _ in choice for d in c)
             for index, (_, winner) in enumerate(choice):
                 others = (x for i, (_, x) in enumerate(choice) if i != index)
-                wins = [_at_most_zero(x.plus(winner, -1).times(sign)) for x in others]
+                wins = [self._at_most_zero(x.plus(winner, -1).times(sign)) for x in others]
                 if None not in wins:
                     result.append((conditions + tuple(d for w in wins if w for d in w), winner))
         return tuple(result) if all(v is not None for v in values) else None
@@ -163,8 +168,8 @@ class Terms:
         result = []
         for conditions, exact in values:
             rest = exact.plus(rounded, -1).times(sign)  # 0 <= rest < width
-            bounds = _at_most_zero(rest.plus(Linear((), width - 1, width - 1), -1))
-            signs = _at_most_zero(rest.times(-1))
+            bounds = self._at_most_zero(rest.plus(Linear((), width - 1, width - 1), -1))
+            signs = self._at_most_zero(rest.times(-1))
             if bounds is None or signs is None:
                 return None
             result.append((conditions + bounds + signs, rounded))
@@ -177,32 +182,66 @@ class Terms:
             return ((),)
         result = []
         for (a, left), (b, right) in _bounded_product(lefts, rights):
-            for differences in _compare(comparison.op, left.plus(right, -1)):
+            for differences in self._compare(comparison.op, left.plus(right, -1)):
                 result.append(a + b + differences)
         return tuple(result)
 
+    def bounds(self, names: Iterable[str]) -> Iterator[tuple[Conjunction, ...]]:
+        """What the ranges say of some variables."""
+        for name in names:
+            low, high = (Linear((), end, end) for end in self.ranges[name])
+            cases = self._variable(name)
+            if cases is not None:
+                yield tuple(
+                    c + above + below
+                    for c, value in cases
+                    for above in self._compare(">=", value.plus(low, -1))
+                    for below in self._compare("<=", value.plus(high, -1))
+                )
 
-def _compare(op: str, difference: Linear) -> Iterator[Conjunction]:
-    """The alternatives of `difference op 0`; none when it cannot be."""
-    one = Linear((), 1, 1)
-    below, above = difference, difference.times(-1)
-    match op:
-        case "<=":
-            alternatives = [[below]]
-        case "<":
-            alternatives = [[below.plus(one)]]
-        case ">=":
-            alternatives = [[above]]
-        case ">":
-            alternatives = [[above.plus(one)]]
-        case "=":
-            alternatives = [[below, above]]
-        case _:
-            alternatives = [[below.plus(one)], [above.plus(one)]]
-    for alternative in alternatives:
-        parts = [_at_most_zero(linear) for linear in alternative]
-        if None not in parts:
-            yield tuple(d for part in parts if part for d in part)
+    def _compare(self, op: str, difference: Linear) -> Iterator[Conjunction]:
+        """The alternatives of `difference op 0`; none when it cannot be."""
+        one = Linear((), 1, 1)
+        below, above = difference, difference.times(-1)
+        match op:
+            case "<=":
+                alternatives = [[below]]
+            case "<":
+                alternatives = [[below.plus(one)]]
+            case ">=":
+                alternatives = [[above]]
+            case ">":
+                alternatives = [[above.plus(one)]]
+            case "=":
+                alternatives = [[below, above]]
+            case _:
+                alternatives = [[below.plus(one)], [above.plus(one)]]
+        for alternative in alternatives:
+            parts = [self._at_most_zero(linear) for linear in alternative]
+            if None not in parts:
+                yield tuple(d for part in parts if part for d in part)
+
+    def _at_most_zero(self, linear: Linear) -> Conjunction | None:
+        """`linear <= 0` as differences: () when it says nothing, None when it cannot be.
+
+        Of a sum that is no difference, as few ranged variables as possible are replaced by the
+        end of their range with which it is least.
+        """
+        ranged = [(name, factor) for name, factor in linear.factors if name in self.ranges]
+        for count in range(len(ranged) + 1):
+            found: list[Difference] = []
+            for chosen in combinations(ranged, count):
+                least = linear
+                for name, factor in chosen:
+                    ends = [factor * end for end in self.ranges[name]]
+                    least = least.plus(Linear(((name, factor),), -max(ends), -min(ends)), -1)
+                differences = _at_most_zero(least)
+                if differences is None:
+                    return None
+                found += differences
+            if found:
+                return tuple(found)
+        return ()
 
 
 def _at_most_zero(linear: Linear) -> Conjunction | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from streamlog.analysis.builtins import WHOLE
 from streamlog.analysis.schema import Kind, Schema
@@ -56,6 +56,26 @@ class Goal:
 
 
 @frozen
+class Assumption:
+    """What the facts of a table say of a column, where a rule's time rests on it. Rows of the
+    table that come from elsewhere must keep to it."""
+
+    pred: str
+    column: int
+    where: tuple[tuple[int, Const], ...]  # for rows with these values
+    low: int
+    high: int
+    rule: Rule = field(eq=False, repr=False)
+
+    def is_broken_by(self, row: Sequence[object]) -> bool:
+        """By a row whose values have the types of their columns."""
+        value = row[self.column]
+        assert isinstance(value, int)
+        concerns = all(row[position] == const.value for position, const in self.where)
+        return concerns and not self.low <= value <= self.high
+
+
+@frozen
 class BranchTime:
     """One conjunction of a rule: what its comparisons leave possible."""
 
@@ -64,6 +84,7 @@ class BranchTime:
     terms: Terms
     matrices: tuple[Dbm, ...]  # over HEAD and the rule's variables; empty: it never fires
     goals: tuple[Goal, ...]
+    assumes: tuple[Assumption, ...] = ()
 
     @property
     def can_fire(self) -> bool:
@@ -148,18 +169,41 @@ def _contradiction(branch: BranchTime, schema: Schema) -> list[Span]:
 
 
 def _branch(rule: Rule, body: Body, schema: Schema, types: TypeTable) -> BranchTime:
+    """What the facts of a table say is assumed only where it makes a difference."""
+    assumes = tuple(dict.fromkeys(_assumptions(rule, body, schema)))
+    assuming = _with_ranges(rule, body, schema, types, by_facts=True)
+    if not assumes:
+        return assuming
+    plain = _with_ranges(rule, body, schema, types, by_facts=False)
+    return plain if _same_times(assuming, plain) else evolve(assuming, assumes=assumes)
+
+
+def _same_times(one: BranchTime, other: BranchTime) -> bool:
+    names = (HEAD, *(g.clock for g in one.goals))
+
+    def differences(time: BranchTime) -> set[tuple[int | None, ...]]:
+        return {tuple(m.most(a, b) for a in names for b in names) for m in time.matrices}
+
+    return one.goals == other.goals and differences(one) == differences(other)
+
+
+def _with_ranges(
+    rule: Rule, body: Body, schema: Schema, types: TypeTable, by_facts: bool
+) -> BranchTime:
     clocks = {clock_of(a) for a in atoms(body) if schema.is_temporal(a.pred)}
     head = rule.head.args[0]
     if isinstance(head, Var):
         clocks.add(head.name)
     terms = Terms(
         whole=lambda name: name in clocks or types.variable(rule, name) <= WHOLE,
-        ranges=dict(_ranges(body, schema)),
+        ranges=dict(_ranges(body, schema, by_facts)),
         definitions=dict(_definitions(body, clocks)),
+        by_facts=by_facts,
     )
     at_head = Comparison("=", Var(HEAD, span=head.span), head, span=head.span)
     clocks.add(HEAD)
-    possible = matrices([terms.comparison(at_head), *_formulas(body, schema, terms)])
+    known = [terms.comparison(at_head), *terms.bounds(terms.ranges)]
+    possible = matrices([*known, *_formulas(body, schema, terms)])
     goals = tuple(_goals(body, schema, terms, possible, clocks, 0))
     return BranchTime(rule, body, terms, possible, goals)
 
@@ -198,7 +242,8 @@ def _goals(
                 )
             case Not(inner):
                 local = inner_terms(body, literal, schema, terms, clocks)
-                within = matrices(_formulas(inner, schema, local), possible)
+                bounds = local.bounds(local.ranges.keys() - terms.ranges.keys())
+                within = matrices([*bounds, *_formulas(inner, schema, local)], possible)
                 yield from _goals(inner, schema, local, within, clocks, depth + 1)
             case _:
                 pass
@@ -222,7 +267,8 @@ def inner_terms(body: Body, negation: Not, schema: Schema, terms: Terms, clocks:
         for name, term in _definitions(negation.body, clocks)
         if name not in outside and name not in terms.definitions
     }
-    ranges = {n: r for n, r in _ranges(negation.body, schema) if n not in outside}
+    found = _ranges(negation.body, schema, terms.by_facts)
+    ranges = {n: r for n, r in found if n not in outside}
     return evolve(
         terms,
         ranges={**ranges, **terms.ranges},
@@ -243,8 +289,8 @@ def _definitions(body: Body, clocks: set[str]) -> Iterator[tuple[str, Term]]:
                 pass
 
 
-def _ranges(body: Body, schema: Schema) -> Iterator[tuple[str, Interval]]:
-    """The variables whose value is bounded by static facts or by a declared range."""
+def _ranges(body: Body, schema: Schema, by_facts: bool) -> Iterator[tuple[str, Interval]]:
+    """The variables whose value is bounded by a declared range or by static facts."""
     for atom in body:
         predicate = schema.predicates.get(atom.pred) if isinstance(atom, Atom) else None
         if predicate is None or not isinstance(atom, Atom):
@@ -257,15 +303,33 @@ def _ranges(body: Body, schema: Schema) -> Iterator[tuple[str, Interval]]:
                 if column.low and column.high and column.type in WHOLE:
                     yield arg.name, (int(column.low.value), int(column.high.value))
                     continue
-            if predicate.kind is Kind.TABLE and not predicate.option("from"):
-                values = [
-                    fact.atom.args[position]
-                    for fact in schema.facts_of.get(atom.pred, ())
-                    if _matches(fact.atom, atom)
-                ]
-                whole = [int(v.value) for v in values if isinstance(v, Const) and v.type in WHOLE]
-                if whole and len(whole) == len(values):
-                    yield arg.name, (min(whole), max(whole))
+            if by_facts and (interval := _by_facts(atom, position, schema)) is not None:
+                yield arg.name, interval
+
+
+def _by_facts(atom: Atom, position: int, schema: Schema) -> Interval | None:
+    """From where to where the values go that the facts of a table have there."""
+    predicate = schema[atom.pred]
+    if predicate.kind is not Kind.TABLE or predicate.option("from"):
+        return None
+    facts = schema.facts_of.get(atom.pred, ())
+    values = [f.atom.args[position] for f in facts if _matches(f.atom, atom)]
+    whole = [int(v.value) for v in values if isinstance(v, Const) and v.type in WHOLE]
+    return (min(whole), max(whole)) if whole and len(whole) == len(values) else None
+
+
+def _assumptions(rule: Rule, body: Body, schema: Schema) -> Iterator[Assumption]:
+    for atom in atoms(body):
+        if atom.pred not in schema.predicates:
+            continue
+        columns = schema[atom.pred].columns
+        where = tuple((i, a) for i, a in enumerate(atom.args) if isinstance(a, Const))
+        for position, arg in enumerate(atom.args):
+            is_declared = position < len(columns) and columns[position].low is not None
+            if isinstance(arg, Var) and not is_declared:
+                interval = _by_facts(atom, position, schema)
+                if interval is not None:
+                    yield Assumption(atom.pred, position, where, *interval, rule)
 
 
 def _matches(fact: Atom, goal: Atom) -> bool:
