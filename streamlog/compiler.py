@@ -11,7 +11,7 @@ from typing import TypeVar
 from attrs import evolve, field, frozen
 
 from streamlog.analysis.advice import advice, kept_for_ever
-from streamlog.analysis.contract import Contract, as_executed, contract
+from streamlog.analysis.contract import Contract, as_executed, contract, is_as_soon
 from streamlog.analysis.dependency import Graph, dependencies, mark_of
 from streamlog.analysis.premap import check_extrema
 from streamlog.analysis.refusals import STREAM_ONLY, refusals
@@ -211,15 +211,23 @@ def _close(so_far: Compilation) -> Compilation:
 
 
 def _closed(so_far: Compilation) -> tuple[Compilation, Sequence[Diagnostic]]:
-    """The program without open predicates, analysed anew because its rules have changed."""
+    """The program without open predicates, analysed anew because its rules have changed.
+
+    With cores, unless they would make it wait for longer than it has to: a core of two goals is
+    known when both are.
+    """
+    late: Compilation | None = None
     closed = so_far
     for in_place in (False, True):
         module, found = close(the(so_far.module), so_far.open_rules, in_place=in_place)
         if module is so_far.module or found:
-            return so_far, found
+            return late or so_far, () if late else found
         closed = _analysed(so_far, module)
-        if closed.ok:
-            break
+        if closed.ok and is_as_soon(the(closed.contract), the(so_far.contract)):
+            return closed, ()
+        late = late or (closed if closed.ok else None)
+    if late is not None:
+        return late, ()
     # Rules grow when calls are unfolded; nothing else can go wrong that was right before.
     errors = [d for d in closed.diagnostics if d.is_error]
     assert all(d.code == "SL0406" for d in errors), [d.message for d in errors]

@@ -315,7 +315,8 @@ def _more(one: Kept, other: Kept) -> Kept:
 
 
 def as_executed(promised: Contract, executed: Contract, cores: Mapping[str, str]) -> Contract:
-    """The contract with what is kept when the program runs: without its open predicates.
+    """The contract with what is kept when the program runs: without its open predicates; and
+    with the delays it has then, should they be longer.
 
     There the core of an open predicate is kept in place of the facts that it is made of, which
     may be much less: one row says that a row of `sensr2` was missing, whenever that was. `cores`
@@ -333,5 +334,33 @@ def as_executed(promised: Contract, executed: Contract, cores: Mapping[str, str]
         name = cores.get(entry.predicate.name, entry.predicate.name)
         if name in kept and entry.predicate.temporal:
             kept[name] = _more(kept[name], evolve(entry.kept, because=rule, goal=goal))
-    predicates = tuple(evolve(p, kept=kept[p.predicate.name]) for p in promised.predicates)
+    later = {p.predicate.name: p.delays for p in executed.predicates}
+    predicates = tuple(
+        evolve(
+            p,
+            kept=kept[p.predicate.name],
+            delays=_longer(p.delays, later.get(p.predicate.name, ())),
+        )
+        for p in promised.predicates
+    )
     return evolve(promised, predicates=predicates)
+
+
+def is_as_soon(executed: Contract, promised: Contract) -> bool:
+    """Whether no answer waits for longer than promised."""
+    delays = {p.predicate.name: p.delays for p in promised.predicates}
+    return all(
+        _longer(own, p.delays) == own
+        for p in executed.predicates
+        if (own := delays.get(p.predicate.name)) is not None
+    )
+
+
+def _longer(promised: tuple[Delay, ...], executed: tuple[Delay, ...]) -> tuple[Delay, ...]:
+    """By stream the longer of two delays."""
+    found = {d.stream: d for d in promised}
+    for delay in executed:
+        known = found.get(delay.stream)
+        if known is None or (known.by is not None and (delay.by is None or delay.by > known.by)):
+            found[delay.stream] = delay
+    return tuple(found[stream] for stream in sorted(found))

@@ -287,8 +287,17 @@ class _Maker:
                 scope.literals.append(self._goal(rng.choice(self.streams), "T1", scope))
                 scope.times.append("T1")
                 scope.literals += rng.choice(
-                    [["T1 < T"], ["T1 < T", "T <= T1 + 3"], ["T1 <= T"], ["T < T1", "T1 <= T + 2"]]
+                    [
+                        ["T1 < T"],
+                        ["T1 < T", "T <= T1 + 3"],
+                        ["T1 <= T"],
+                        ["T < T1", "T1 <= T + 2"],
+                        ["T1 <= T - 4"],
+                    ]
                 )
+                if self.chance(0.2):  # a second goal, which may lie elsewhere in time
+                    scope.literals.append(self._goal(rng.choice(self.streams), "T2", scope))
+                    scope.literals.append(rng.choice(["T2 < T", "T2 <= T - 5", "T2 <= T"]))
                 time = "T1"
             else:
                 scope.literals.append(self._goal(rng.choice(self.streams), time, scope))
