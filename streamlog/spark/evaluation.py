@@ -128,6 +128,7 @@ class Evaluation:
         self.width = max([tasks.width(self.plan), *map(len, types.values())])
         self.known = known_facts(self.plan, closed)
         self._prefix = f"streamlog_{next(_numbers)}_"
+        self._numbers = {pred: number for number, pred in enumerate(self.plan.arity)}
         self.context = evolve(
             context(program, types),
             table=lambda pred, version: named(self._view(pred, version)),
@@ -266,7 +267,8 @@ class Evaluation:
         return wire.cast(rows, self.types[pred])
 
     def _view(self, pred: str, version: Version) -> str:
-        return f"{self._prefix}{version.value}_{pred}"
+        """Spark does not take every name, and some of them for the same."""
+        return f"{self._prefix}{version.value}_{self._numbers[pred]}"
 
     def _register(self, pred: str, version: Version, rows: DataFrame | None) -> None:
         if rows is None:

@@ -31,6 +31,7 @@ from streamlog.analysis.time.reach import Assumption
 from streamlog.compiler import Compilation, the
 from streamlog.runtime.ingest import Checker
 from streamlog.runtime.values import written
+from streamlog.spark import wire
 from streamlog.spark.values import Reading, clock, let, says, typed, whole
 from streamlog.spark.values import text as literal
 from streamlog.spark.written import as_written
@@ -159,7 +160,7 @@ def values(
     and times of the calendar, whichever of the two types it is said to have.
     """
     read = _Read.of(frame, program, pred, types, text)
-    return read.rows.selectExpr(*read.columns, f"{read.good} AS {GOOD}")
+    return read.rows.selectExpr(*read.columns or (wire.NO_COLUMNS,), f"{read.good} AS {GOOD}")
 
 
 def checked(

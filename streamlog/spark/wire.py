@@ -38,6 +38,7 @@ KIND: Mapping[Type, str] = {
     Type.BOOL: "b",
 }
 Types = Sequence[Type]
+NO_COLUMNS = "TRUE AS c0"
 
 
 def _slots(width: int) -> Iterable[tuple[str, T.AtomicType, pa.DataType]]:
@@ -52,8 +53,10 @@ def schema(width: int) -> T.StructType:
 
 
 def columns(types: Types) -> T.StructType:
-    """What a relation of these types looks like: `c0`, `c1`, …"""
-    return T.StructType([T.StructField(f"c{i}", _KINDS[KIND[t]][1]) for i, t in enumerate(types)])
+    """What a relation of these types looks like: `c0`, `c1`, … Spark takes rows without columns
+    for one and the same, so where there are none `c0` is true."""
+    kinds = [_KINDS[KIND[t]][1] for t in types] or [T.BooleanType()]
+    return T.StructType([T.StructField(f"c{i}", kind) for i, kind in enumerate(kinds)])
 
 
 # --------------------------------------------------------------------- on the driver
@@ -77,7 +80,7 @@ def packed(
 def unpacked(wire: DataFrame, table: str | None, types: Types) -> DataFrame:
     """The relation of a table's rows; None: of all rows, which are of one table."""
     rows = wire if table is None else wire.where(F.col(TABLE) == table)
-    return rows.selectExpr(*(f"{KIND[t]}{i} AS c{i}" for i, t in enumerate(types)))
+    return rows.selectExpr(*[f"{KIND[t]}{i} AS c{i}" for i, t in enumerate(types)] or [NO_COLUMNS])
 
 
 def cast(rows: DataFrame, types: Types) -> DataFrame:
@@ -89,7 +92,8 @@ def cast(rows: DataFrame, types: Types) -> DataFrame:
 def relation(rows: Sequence[Row], types: Types) -> pa.Table:
     """Rows as Arrow, with a relation's columns."""
     arrays = [pa.array([row[i] for row in rows], _KINDS[KIND[t]][2]) for i, t in enumerate(types)]
-    return pa.table(arrays, names=[f"c{i}" for i in range(len(types))])
+    arrays = arrays or [pa.array([True] * len(rows), pa.bool_())]
+    return pa.table(arrays, names=columns(types).names)
 
 
 # ---------------------------------------------------------------------- in the tasks

@@ -89,7 +89,8 @@ def _repeated(case: Case, program: Compilation, rng: Random) -> Case | None:
             (i, j)
             for i, arg in enumerate(atom.args)
             for j in range(atom.arity)
-            if isinstance(arg, Var) and arg.name != "_" and i != j and kinds[i] is kinds[j]
+            if isinstance(arg, Var) and arg.name != "_" and i != j
+            if kinds[i] is kinds[j] is not None
         ]
 
     def change(rule: Rule) -> Rule | None:

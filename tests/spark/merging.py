@@ -7,16 +7,19 @@ depend on the time that *any* stream speaks of, are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from random import Random
 
-from attrs import frozen
+from attrs import evolve, frozen
 from kernel_checks import Answers, arrivals, at_once, compiled, tables
 from oracle.programs import Case, random_case
 
-from streamlog.compiler import Compilation, compile_source
+from streamlog.compiler import Compilation, compile_source, the
 from streamlog.diagnostics import Source
 from streamlog.runtime.executor import Row
+from streamlog.syntax.ast import Atom, Output, Stream, Table
+from streamlog.syntax.pretty import pretty
+from streamlog.syntax.walk import Node, transform
 
 
 @frozen
@@ -60,9 +63,7 @@ def merged(
             if streams is None:
                 continue
             own = streams + re.sub(r"^stream [^.]*\.$", "", own, flags=re.M)
-        names = "|".join(sorted(program.schema.predicates, key=len, reverse=True))
-        text = re.sub(rf"\b({names})(?=\s*\()", rf"{start}\1", own)
-        texts.append(re.sub(r"\boutput [^.]*\.", "", text))
+        texts.append(prefixed(own, start, program.schema.predicates.keys()))
         facts |= {start + n: rows for n, rows in arrivals(program, case).items()}
         given |= {start + n: rows for n, rows in tables(program, case).items()}
         answers |= {start + n: rows for n, rows in at_once(program, case).items()}
@@ -70,6 +71,23 @@ def merged(
     program = compile_source(Source("merged", text))
     assert program.ok, [d.message for d in program.diagnostics]
     return Merged(program, text, facts, given, answers)
+
+
+def prefixed(text: str, start: str, names: Collection[str]) -> str:
+    """A program with longer names for its predicates, and without outputs."""
+
+    def longer(node: Node) -> Node:
+        match node:
+            case Atom(name) if name in names:
+                return evolve(node, pred=start + name)
+            case Stream(name) | Table(name):
+                return evolve(node, name=start + name)
+            case _:
+                return node
+
+    module = the(compile_source(Source("one", text), until="parse").parsed)
+    kept = [s for s in module.statements if not isinstance(s, Output)]
+    return "".join(f"{pretty(transform(s, longer))}\n" for s in kept)
 
 
 def declared(program: Compilation, slack: int) -> str | None:

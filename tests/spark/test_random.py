@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from random import Random
 
 import best_programs
@@ -17,6 +18,7 @@ import pytest
 from kernel_checks import Answers, arrivals, at_once, closed_derived, compiled, tables
 from merging import Merged, merged
 from oracle.programs import Case, executor_steps, random_case
+from unusual import unusual
 
 from streamlog.plan.parts import Strategy
 from streamlog.runtime.executor import END
@@ -27,6 +29,7 @@ SEED = int(os.environ.get("STREAMLOG_SEED", "0"))
 SHARD = 15
 SHARDS = range(SEED, SEED + PAIRS, SHARD)
 SOME = SHARDS[::10]
+FOUND = sorted((Path(__file__).parents[1] / "properties" / "found").glob("*.slog"))
 
 
 def collected(outputs: list, names: list[str]) -> Answers:
@@ -59,6 +62,28 @@ OTHERS = [(first, s) for first in SOME for s in (Strategy.FIXPOINT, Strategy.KER
 @pytest.mark.parametrize(("first", "strategy"), [*((first, None) for first in SHARDS), *OTHERS])
 def test_at_once(first: int, strategy: Strategy | None) -> None:
     given = together(first)
+    executor = SparkExecutor(given.program, given.tables, strategy=strategy)
+    found = executor.step(given.facts, dict.fromkeys(given.facts, END))
+    assert not differences(collected([found], list(given.answers)), given.answers)
+
+
+def unusual_case(rng: Random) -> Case:
+    return unusual(random_case(rng), rng)
+
+
+@pytest.mark.parametrize("first", SHARDS[::4])
+def test_unusual_programs(first: int) -> None:
+    given = together(first, unusual_case)
+    executor = SparkExecutor(given.program, given.tables)
+    found = executor.step(given.facts, dict.fromkeys(given.facts, END))
+    assert not differences(collected([found], list(given.answers)), given.answers)
+
+
+@pytest.mark.parametrize("strategy", [None, Strategy.FIXPOINT, Strategy.KERNEL])
+def test_programs_that_went_wrong(strategy: Strategy | None) -> None:
+    """All at once, as one program."""
+    texts = iter([p.read_text(encoding="utf-8") for p in FOUND])
+    given = merged(range(len(FOUND)), make=lambda rng: Case(next(texts), {}, {}))
     executor = SparkExecutor(given.program, given.tables, strategy=strategy)
     found = executor.step(given.facts, dict.fromkeys(given.facts, END))
     assert not differences(collected([found], list(given.answers)), given.answers)

@@ -144,8 +144,8 @@ def _solutions(
         rows.require(exp.LT(this=time.copy(), expression=parameter(HIGH)))
     run(rows, rule.checks, after)
     values = [_head(rule, i, term, rows, context) for i, term in enumerate(rule.head)]
-    if not values:
-        raise Unsupported(f"`{rule.rule.head.pred}` has no columns")
+    if not values:  # every query has a column
+        values = [Value(exp.true(), Type.BOOL)]
     for v in values:
         rows.fails += (f for f in v.fails if f not in rows.fails)
     return rows, values
@@ -171,4 +171,4 @@ def _nothing(pred: str, context: Context) -> exp.Query:
     columns = [
         exp.cast(exp.null(), kinds.get(t, "BIGINT")).as_(f"c{i}") for i, t in enumerate(types)
     ]
-    return exp.select(*columns).where(exp.false())
+    return exp.select(*columns or [exp.true().as_("c0")]).where(exp.false())

@@ -42,7 +42,8 @@ class Scope:
         if variable.startswith("#"):
             return variable[1:]
         if variable not in self._columns:
-            name = re.sub(r"\W", "", variable).lower()
+            name = re.sub(r"\W", "", variable, flags=re.ASCII).lower()
+            name = name if name[:1].isalpha() or name[:1] == "_" else f"x{name}"
             taken = set(self._columns.values())
             while name in taken or _OURS.fullmatch(name):
                 name += "_"
@@ -124,8 +125,6 @@ class Rows:
         columns = [
             Value(exp.column(f"c{i}", alias), context.column(atom, i)) for i in range(atom.arity)
         ]
-        if not columns:
-            raise Unsupported(f"`{atom.pred}` has no columns")
         for column, arg in zip(columns, atom.args, strict=True):
             match arg:
                 case Const():
@@ -151,8 +150,9 @@ class Rows:
                 raise Unsupported(f"`{pretty(atom)}` lies at a time whose computation may fail")
             on.append(compare(op, columns[0], bound, atom).sql)
         self._add(exp.alias_(self.scope.table(atom), alias, table=True, copy=False), on)
-        for condition in self._slice(atom, columns[0].sql):
-            self.require(condition)
+        if context.goals.get(id(atom)) is not None:
+            for condition in self._slice(atom, columns[0].sql):
+                self.require(condition)
 
     def _constant(self, const: Const, column: Value) -> Value:
         """A whole number stands for the float that a column of floats has in its place."""
