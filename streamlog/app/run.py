@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from streamlog.app.inputs import TARGET, compile_target
+from streamlog.app.places import shown_place
 from streamlog.diagnostics import did_you_mean
 
 ENGINES = ("spark", "local")
@@ -123,6 +124,7 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
     from streamlog.runtime.checkpoint import CheckpointError
     from streamlog.runtime.executor import LimitError
     from streamlog.runtime.functions import EvaluationError
+    from streamlog.runtime.lock import Locked
     from streamlog.runtime.sources import SourceError
 
     compilation = compile_target(program, mode=Mode.BATCH if batch else Mode.STREAM)
@@ -142,7 +144,7 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
         from streamlog.app.run_local import LocalRun
 
         fine = LocalRun(compilation, **options).go()
-    except (SourceError, CheckpointError) as error:
+    except (SourceError, CheckpointError, Locked) as error:
         raise click.UsageError(str(error)) from None
     except (LimitError, EvaluationError) as error:
         click.echo(f"streamlog: {error}", err=True)
@@ -150,15 +152,20 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
     ctx.exit(0 if fine else 1)
 
 
-def pairs(given: Sequence[str], option: str, known: Sequence[str]) -> list[tuple[str, str]]:
-    found = []
+def pairs(
+    given: Sequence[str], option: str, known: Sequence[str], *, once: bool = False
+) -> list[tuple[str, str]]:
+    """The names and places of an option; `once`: each name at most once."""
+    found: list[tuple[str, str]] = []
     for text in given:
         name, equals, path = text.partition("=")
         if not equals or not path:
-            raise click.UsageError(f"{option} takes NAME=PATH, not '{text}'")
+            raise click.UsageError(f"{option} takes NAME=PATH, not '{shown_place(text)}'")
         if name not in known:
             near = did_you_mean(name, known)
             hint = f"did you mean '{near}'?" if near else f"there is {', '.join(known) or 'none'}"
             raise click.UsageError(f"{option}: the program has no '{name}' to use here; {hint}")
+        if once and name in dict(found):
+            raise click.UsageError(f"{option} {name} is given twice")
         found.append((name, path))
     return found

@@ -16,6 +16,11 @@ NAME = "lock"
 PRIVATE = 0o700  # of a folder: for its owner alone
 
 
+def private(path: str, flags: int) -> int:
+    """An opener of files that only their owner can read."""
+    return os.open(path, flags, 0o600)
+
+
 class Locked(Exception):  # noqa: N818  (a state of the folder, named as such)
     """Another process works in the folder; the message names it."""
 
@@ -28,7 +33,7 @@ def locked(folder: Path) -> Iterator[None]:
     says counts only while somebody holds it, so a process that crashed is no obstacle.
     """
     folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-    handle = os.open(folder / NAME, os.O_RDWR | os.O_CREAT, 0o600)
+    handle = private(str(folder / NAME), os.O_RDWR | os.O_CREAT)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -39,6 +44,23 @@ def locked(folder: Path) -> Iterator[None]:
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{json.dumps(held)}\n".encode(), 0)
         yield
+    finally:
+        os.close(handle)
+
+
+def hold(handle: int, path: Path) -> None:
+    """Hold an open file or folder until it is closed, or raise `Locked`."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Locked(f"'{path}' is being written by another run") from None
+
+
+def free(path: Path) -> None:
+    """Raise `Locked` if somebody holds the file."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        hold(handle, path)
     finally:
         os.close(handle)
 
