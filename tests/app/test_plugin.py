@@ -119,6 +119,19 @@ def test_a_refusal_that_every_test_expects_passes(pytester: pytest.Pytester, rul
     pytester.runpytest_inprocess().assert_outcomes(passed=1)
 
 
+def test_a_blocking_program_is_a_failed_item(pytester: pytest.Pytester, rules: Path) -> None:
+    """Unless the test says that it is refused in a stream."""
+    blocking = "output p.\np(T) <- q(T), not (q(T1), T1 > T).\n"
+    steps = "q(1). q(2). end. expect p(2)."
+    said = f'test "one" {{ rejected SL0401. {steps} }}\n'
+    rules.write_text(f'{blocking}{said}test "two" {{ {steps} }}\n')
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["error?SL0401?: *"])
+    rules.write_text(blocking + said)
+    pytester.runpytest_inprocess().assert_outcomes(passed=1)
+
+
 def test_files_without_tests_give_no_items(pytester: pytest.Pytester, rules: Path) -> None:
     rules.write_text("output p.\np(T, X) <- q(T, X).\n")
     assert pytester.runpytest_inprocess().ret is pytest.ExitCode.NO_TESTS_COLLECTED
