@@ -90,6 +90,7 @@ def command(
     from streamlog.app.ruleupdate import update
 
     files = files_of(targets)
+    rewritten = files_of(targets, to_write=True) if updating else ()
     if updating and STDIN in files:
         raise click.UsageError("--update cannot rewrite standard input")
     options = Options(shuffle=not no_shuffle, seed=seed)
@@ -101,7 +102,7 @@ def command(
     results: list[Results] = []
     for file in files:
         found = run_suite(suite_of(file, batch=batch), options, chosen)
-        if updating and (changed := update(found.verdicts)):
+        if file in rewritten and (changed := update(found.verdicts)):
             click.echo(f"updated {count(changed, 'expectation')} of {file}", err=True)
             found = run_suite(suite_of(file, batch=batch), options, chosen)
         results.append(found)

@@ -94,6 +94,17 @@ def test_update(pytester: pytest.Pytester, rules: Path) -> None:
     assert rules.read_text() == PROGRAM.replace("wrong", "b")
 
 
+def test_update_leaves_links_that_lead_out(
+    pytester: pytest.Pytester, rules: Path, tmp_path: Path
+) -> None:
+    outside = rules.rename(tmp_path / "outside.slog")
+    rules.symlink_to(outside)
+    result = pytester.runpytest_inprocess("--update-slog")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["* leads out of *: left as it is"])
+    assert outside.read_text() == PROGRAM
+
+
 def test_update_in_one_process(pytester: pytest.Pytester, rules: Path) -> None:
     wrong = "".join(
         f'test "{i}" {{ q({i}, a). end. expect none p. }}\n' for i in range(20)

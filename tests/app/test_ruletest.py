@@ -374,6 +374,17 @@ def test_update_rewrites_what_is_wrong_and_nothing_else(run, write: Write) -> No
     assert path.read_bytes() == before
 
 
+def test_update_leaves_links_that_lead_out_of_the_folder(run, write: Write, tmp_path: Path) -> None:
+    wrong = ALARM + test_block("pre(1, a).", "end.", "expect none alarm.")
+    outside = write("outside.slog", wrong)
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "a.slog").symlink_to(outside)
+    result = run("test", "--update", "rules")
+    assert result.exit_code == 1
+    assert "rules/a.slog leads out of rules: left as it is" in result.stderr
+    assert outside.read_text() == wrong
+
+
 def test_update_writes_long_expectations_one_a_line(run, write: Write) -> None:
     areas = [f"area_with_a_long_name_{i}" for i in range(4)]
     steps = [f"pre(1, {area})." for area in areas]
