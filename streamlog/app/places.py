@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -12,15 +11,6 @@ import click
 
 Named = Sequence[tuple[str, str]]  # what it is for, and the place
 
-_SECRET = re.compile(r"://[^/@]*@|\?.*", re.DOTALL)
-
-
-def shown_place(place: str) -> str:
-    """A place as messages show it: what may hold a password is left out."""
-    if "://" not in place:
-        return place
-    return _SECRET.sub(lambda m: "://…@" if m[0].endswith("@") else "?…", place)
-
 
 def check_places(inputs: Named, outputs: Named, checkpoint: str | None) -> None:
     """Refuse to write where something else is read or written."""
@@ -29,13 +19,11 @@ def check_places(inputs: Named, outputs: Named, checkpoint: str | None) -> None:
         written.append(("--checkpoint", checkpoint))
     for (one, place), (other, elsewhere) in combinations(written, 2):
         if _meet(place, elsewhere):
-            raise click.UsageError(f"{one} and {other} both write to '{shown_place(elsewhere)}'")
+            raise click.UsageError(f"{one} and {other} both write to '{elsewhere}'")
     for option, place in written:
         for source, elsewhere in inputs:
             if _meet(place, elsewhere):
-                raise click.UsageError(
-                    f"{option} would write to '{shown_place(place)}', where {source} is read"
-                )
+                raise click.UsageError(f"{option} would write to '{place}', where {source} is read")
 
 
 def _meet(place: str, other: str) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamlog.app.places import check_places, shown_place
+from streamlog.app.places import check_places
 from streamlog.app.run import pairs
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ TOLD = 5  # rejected or late rows that are shown; the rest is counted
 def _here(place: str) -> Path:
     """A path of this machine, which is all that this process can use alone."""
     if "://" in place:
-        raise click.UsageError(f"'{shown_place(place)}' is for --engine spark")
+        raise click.UsageError(f"'{place}' is for --engine spark")
     return Path(place)
 
 
