@@ -259,12 +259,13 @@ OUT = ("--output", "p=p.csv", "--output", "q=q.jsonl")
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-@pytest.mark.parametrize("saves", [0, 1, 2])
-def test_a_crash_before_any_checkpoint(
-    run, write, program: Path, tmp_path: Path, saves: int, suffix: str
+@pytest.mark.parametrize(("saves", "every"), [(0, "5"), (0, "1"), (2, "1")])
+def test_a_crash_between_output_and_checkpoint(
+    run, write, program: Path, tmp_path: Path, saves: int, every: str, suffix: str
 ) -> None:
+    """Also before the first checkpoint of all, with answers in the output."""
     write("bad.csv", "T,x\n1,a\nx,y\n2,b\n3,a\n40,c\n")
-    args = ("p.slog", "--input", "s=bad.csv", "--every", "1", "--format", "csv")
+    args = ("p.slog", "--input", "s=bad.csv", "--every", every, "--format", "csv")
     outputs = ("--output", f"p=out.{suffix}", "--rejects", f"bad.{suffix}")
     if suffix == "csv":
         outputs = ("--output", "p=out.csv", "--rejects", "rejects.csv")
