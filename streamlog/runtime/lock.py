@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -35,10 +34,8 @@ def locked(folder: Path) -> Iterator[None]:
     folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
     handle = private(str(folder / NAME), os.O_RDWR | os.O_CREAT)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Locked(f"'{folder}' is in use by {_holder(handle)}") from None
+        if not _taken(handle):
+            raise Locked(f"'{folder}' is in use by {_holder(handle)}")
         now = datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
         held = {"pid": os.getpid(), "host": socket.gethostname(), "since": now}
         os.ftruncate(handle, 0)
@@ -50,19 +47,32 @@ def locked(folder: Path) -> Iterator[None]:
 
 def hold(handle: int, path: Path) -> None:
     """Hold an open file or folder until it is closed, or raise `Locked`."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise Locked(f"'{path}' is being written by another run") from None
+    if not _taken(handle):
+        raise Locked(f"'{path}' is being written by another run")
 
 
 def free(path: Path) -> None:
     """Raise `Locked` if somebody holds the file."""
+    if os.name == "nt":  # nobody can
+        return
     handle = os.open(path, os.O_RDONLY)
     try:
         hold(handle, path)
     finally:
         os.close(handle)
+
+
+def _taken(handle: int) -> bool:
+    """Whether the lock is ours now."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:
+        raise Locked("this system has no locks (flock), which checkpoints need") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _holder(handle: int) -> str:
