@@ -61,6 +61,7 @@ _TABLE = (
     ("SL0306", "error", "a head without a timestamp"),
     ("SL0307", "error", "an aggregate as the timestamp"),
     ("SL0308", "error", "a wrong sort of timestamp"),
+    ("SL0309", "error", "a pattern that is not a regular expression"),
     # ---- SL04: time
     ("SL0401", "error", "a rule that would wait for ever"),
     ("SL0402", "error", "a cycle through negation at one instant"),

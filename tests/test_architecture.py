@@ -40,6 +40,7 @@ ONLY_IN = {
     "pygments": "app",
     "rich": "app",
     "pyparsing": "syntax",
+    "re2": "analysis",
     "duckdb": "duck",
     "graphframes": "spark",
     "pyspark": "spark",

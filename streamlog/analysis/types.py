@@ -26,6 +26,7 @@ from streamlog.analysis.builtins import (
     TIMESTAMPS,
     Signature,
 )
+from streamlog.analysis.patterns import PatternError, compiled
 from streamlog.analysis.schema import Kind, Schema
 from streamlog.diagnostics import Diagnostic, Span, finding
 from streamlog.syntax.ast import (
@@ -215,6 +216,8 @@ class _Inference:
                 case Atom(pred, args) if pred in FILTERS:
                     for arg, type_ in zip(args, FILTER_TYPES, strict=False):
                         self._narrow(self._term(arg), frozenset({type_}), arg.span, f"`{pred}`")
+                    if pred == "matches":
+                        self._patterns(args[1:])
                 case Atom(pred, args) if pred == TICK:
                     for arg in args[:1]:
                         self._narrow(self._term(arg), TIMESTAMPS, arg.span, "`tick`")
@@ -230,6 +233,24 @@ class _Inference:
                 case Choice(alternatives):
                     for branch in alternatives:
                         self._body(branch)
+
+    def _patterns(self, args: Iterable[Term]) -> None:
+        """Those that the program's text says; others are looked at when rules run."""
+        for arg in args:
+            if not (isinstance(arg, Const) and isinstance(arg.value, str)):
+                continue
+            try:
+                compiled(arg.value)
+            except PatternError as error:
+                self.diagnostics.append(
+                    finding(
+                        "SL0309",
+                        f"`{arg.value}` is not a regular expression: {error}",
+                        arg.span,
+                        help="patterns are those of RE2, which have no backreferences and no "
+                        "lookaround",
+                    )
+                )
 
     def _term(self, term: Term) -> _Cell:
         match term:

@@ -42,7 +42,8 @@ def command(ctx: click.Context, targets: Sequence[str], check: bool, diff: bool)
 
     PATH is a file, a folder (all .slog files below it) or - for standard input,
     whose standard form goes to standard output. Comments stay. A file with syntax
-    errors is reported and left as it is.
+    errors is reported and left as it is, and so is a link in a folder that leads out
+    of it.
 
     \b
     streamlog fmt rules/
@@ -51,7 +52,7 @@ def command(ctx: click.Context, targets: Sequence[str], check: bool, diff: bool)
     """
     errors: list[Diagnostic] = []
     changed = unchanged = 0
-    files = files_of(targets)
+    files = files_of(targets, to_write=not (check or diff))
     for file in files:
         formatted = format_file(file)
         errors += formatted.errors

@@ -22,8 +22,9 @@ STDIN_NAME = "<stdin>"
 TARGET = click.Path(exists=True, allow_dash=True)
 
 
-def files_of(targets: Iterable[str]) -> list[str]:
-    """The files named, and all `*.slog` files below the folders named, each once."""
+def files_of(targets: Iterable[str], *, to_write: bool = False) -> list[str]:
+    """The files named, and all `*.slog` files below the folders named, each once; `to_write`:
+    without links that lead out of their folder, which somebody may have put there."""
     found: dict[str, None] = {}
     for target in targets:
         if target == STDIN or not Path(target).is_dir():
@@ -32,8 +33,17 @@ def files_of(targets: Iterable[str]) -> list[str]:
         below = list(_below(target))
         if not below:
             raise click.UsageError(f"there is no .slog file below '{target}'")
-        found.update(dict.fromkeys(below))
+        for path in below:
+            if to_write and leads_out(Path(path), Path(target)):
+                click.echo(f"{path} leads out of {target}: left as it is", err=True)
+            else:
+                found[path] = None
     return list(found)
+
+
+def leads_out(path: Path, folder: Path) -> bool:
+    """Whether a file found in a folder is a link to one elsewhere."""
+    return not path.resolve().is_relative_to(folder.resolve())
 
 
 def _below(folder: str) -> Iterator[str]:

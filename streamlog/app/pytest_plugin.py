@@ -123,8 +123,12 @@ class SlogTest(pytest.Item):
 
     def _updated(self) -> Verdict:
         """Read anew, for another test's update may have moved this one; rewritten; run again."""
+        from streamlog.app.inputs import leads_out
         from streamlog.app.ruleupdate import update
 
+        root = self.config.rootpath
+        if self.path.is_relative_to(root) and leads_out(self.path, root):
+            raise SlogFailure(f"{self.path} leads out of {root}: left as it is")
         self.suite = _suite(self.path)
         changed = update([self._verdict()])
         if changed:

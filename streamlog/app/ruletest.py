@@ -54,12 +54,17 @@ class Options:
 
 @frozen
 class Suite:
-    """The tests of one file. `program` is what they run; without it they cannot."""
+    """The tests of one file. `program` is what they run; without it they cannot, but for those
+    that say how it is refused: over stored data it may have a meaning."""
 
     path: str
     stream: Compilation  # the program as a stream sees it: what `rejected` speaks of
     program: Compilation | None
     tests: tuple[Test, ...]
+    stored: Compilation | None = None
+
+    def program_of(self, test: Test) -> Compilation | None:
+        return self.program or (self.stored if refusals_of(test) else None)
 
     @property
     def runnable(self) -> tuple[Test, ...]:
@@ -133,29 +138,35 @@ def refusals_of(test: Test) -> tuple[Rejected, ...]:
     return tuple(s for s in test.steps if isinstance(s, Rejected))
 
 
-def suite_of(path: str) -> Suite:
-    """The tests that a file itself contains, not those of files it uses."""
+def suite_of(path: str, *, batch: bool = False) -> Suite:
+    """The tests that a file itself contains, not those of files it uses; `batch`: a program that
+    is refused in a stream is run over stored data."""
     stream = compile_target(path, mode=Mode.STREAM)
     parsed = stream.parsed.statements if stream.parsed else ()
     tests = tuple(s for s in parsed if isinstance(s, Test))
-    program: Compilation | None = stream
-    if not stream.ok:
-        program = None
-        if {d.code for d in stream.diagnostics if d.is_error} <= STREAM_ONLY:
-            stored = compile_target(path, mode=Mode.BATCH)
-            program = stored if stored.ok else None
-    return Suite(path, stream, program, tests)
+    if stream.ok:
+        return Suite(path, stream, stream, tests)
+    stored: Compilation | None = None
+    if {d.code for d in stream.diagnostics if d.is_error} <= STREAM_ONLY:
+        compiled = compile_target(path, mode=Mode.BATCH)
+        stored = compiled if compiled.ok else None
+    return Suite(path, stream, stored if batch else None, tests, stored)
 
 
 def run_test(suite: Suite, test: Test, options: Options) -> Verdict:
     """Run a test as written and, if it passes, in other orders."""
     start = time.perf_counter()
     orders = 0
-    if refusals := refusals_of(test):
-        problems = _refused(suite.stream, refusals)
-    else:
-        assert suite.program is not None
-        problems, orders = _played(suite.program, test, options)
+    refusals = refusals_of(test)
+    problems = _refused(suite.stream, refusals)
+    steps = [s for s in test.steps if not isinstance(s, Rejected)]
+    if not problems and (steps or not refusals):
+        program = suite.program_of(test)
+        if program is not None:
+            problems, orders = _played(program, test, options)
+        else:
+            what = "this step cannot be run: the program is refused, over stored data too"
+            problems = [Problem(steps[0].span, what)]
     return Verdict(suite, test, tuple(problems), time.perf_counter() - start, orders)
 
 

@@ -33,7 +33,7 @@ def update(verdicts: Iterable[Verdict]) -> int:
     changed = 0
     path = ""
     for verdict in verdicts:
-        program, path = verdict.suite.program, verdict.suite.path
+        program, path = verdict.suite.program_of(verdict.test), verdict.suite.path
         for problem in verdict.problems:
             if program is None or problem.step is None:
                 continue

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamlog.app.inputs import TARGET, compile_target
 from streamlog.diagnostics import did_you_mean
+
+if TYPE_CHECKING:
+    from streamlog.compiler import Compilation
 
 ENGINES = ("spark", "local")
 KINDS = ("csv", "jsonl", "parquet")
@@ -120,10 +124,6 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
     streamlog run --batch history.slog --format csv > answers.csv
     """
     from streamlog.compiler import Mode
-    from streamlog.runtime.checkpoint import CheckpointError
-    from streamlog.runtime.executor import LimitError
-    from streamlog.runtime.functions import EvaluationError
-    from streamlog.runtime.sources import SourceError
 
     compilation = compile_target(program, mode=Mode.BATCH if batch else Mode.STREAM)
     if not compilation.ok:
@@ -132,26 +132,57 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
         report(compilation.diagnostics, "pretty", 1)
         ctx.exit(1)
     spark = {name: options.pop(name) for name in _SPARK_ONLY}
-    if engine == "spark":
-        from streamlog.app.run_spark import run_on_spark
+    places = (*options["inputs"], *options["outputs"], options["rejects"], options["late"])
+    with _hiding([place for place in places if place]):
+        if engine == "spark":
+            from streamlog.app.run_spark import run_on_spark
 
-        ctx.exit(run_on_spark(compilation, **options, **spark))
-    if given := [name for name, value in spark.items() if value]:
-        raise click.UsageError(f"--{given[0].replace('_', '-')} is for --engine spark")
+            ctx.exit(run_on_spark(compilation, **options, **spark))
+        if given := [name for name, value in spark.items() if value]:
+            raise click.UsageError(f"--{given[0].replace('_', '-')} is for --engine spark")
+        ctx.exit(_run_locally(compilation, options))
+
+
+def _run_locally(compilation: Compilation, options: Mapping[str, Any]) -> int:
+    from streamlog.app.run_local import LocalRun
+    from streamlog.runtime.checkpoint import CheckpointError
+    from streamlog.runtime.executor import LimitError
+    from streamlog.runtime.functions import EvaluationError
+    from streamlog.runtime.lock import Locked
+    from streamlog.runtime.sources import SourceError
+
     try:
-        from streamlog.app.run_local import LocalRun
-
-        fine = LocalRun(compilation, **options).go()
-    except (SourceError, CheckpointError) as error:
+        return 0 if LocalRun(compilation, **options).go() else 1
+    except (SourceError, CheckpointError, Locked) as error:
         raise click.UsageError(str(error)) from None
     except (LimitError, EvaluationError) as error:
         click.echo(f"streamlog: {error}", err=True)
-        ctx.exit(1)
-    ctx.exit(0 if fine else 1)
+        return 1
 
 
-def pairs(given: Sequence[str], option: str, known: Sequence[str]) -> list[tuple[str, str]]:
-    found = []
+@contextmanager
+def _hiding(places: Sequence[str]) -> Iterator[None]:
+    """No message repeats what may be a password in an address."""
+    from streamlog.runtime.addresses import redacted
+
+    try:
+        yield
+    except click.UsageError as error:
+        raise click.UsageError(redacted(error.message, places), error.ctx) from None
+    except click.exceptions.Exit:
+        raise
+    except Exception as error:
+        message = redacted(str(error), places)
+        if message == str(error):
+            raise
+        raise RuntimeError(message) from None
+
+
+def pairs(
+    given: Sequence[str], option: str, known: Sequence[str], *, once: bool = False
+) -> list[tuple[str, str]]:
+    """The names and places of an option; `once`: each name at most once."""
+    found: list[tuple[str, str]] = []
     for text in given:
         name, equals, path = text.partition("=")
         if not equals or not path:
@@ -160,5 +191,7 @@ def pairs(given: Sequence[str], option: str, known: Sequence[str]) -> list[tuple
             near = did_you_mean(name, known)
             hint = f"did you mean '{near}'?" if near else f"there is {', '.join(known) or 'none'}"
             raise click.UsageError(f"{option}: the program has no '{name}' to use here; {hint}")
+        if once and name in dict(found):
+            raise click.UsageError(f"{option} {name} is given twice")
         found.append((name, path))
     return found

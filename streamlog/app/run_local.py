@@ -6,18 +6,21 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamlog.app.places import check_places
 from streamlog.app.run import pairs
 
 if TYPE_CHECKING:
     from streamlog.compiler import Compilation
     from streamlog.runtime.engine import Engine, Late
+    from streamlog.runtime.prefix import Prefix
+    from streamlog.runtime.replacing import Replacing
     from streamlog.runtime.sinks import Sink
     from streamlog.runtime.sources import Input
 
@@ -32,7 +35,7 @@ def _here(place: str) -> Path:
 
 
 class LocalRun:
-    """One run: inputs, engine, outputs, and what is told along the way."""
+    """One run: inputs, engine, outputs, and what is printed along the way."""
 
     def __init__(
         self,
@@ -48,31 +51,47 @@ class LocalRun:
         rejects: str | None,
         late: str | None,
     ) -> None:
+        """Options and places are checked; no row is read, nothing is written."""
         from streamlog.analysis.schema import Kind
-        from streamlog.app.answers import Answers, asked, columns_of
+        from streamlog.app.answers import asked
         from streamlog.compiler import the
+        from streamlog.runtime.sinks import kind_of_output
+        from streamlog.runtime.sources import SourceError
 
         self.program, self.schema = program, the(program.schema)
         self.checkpoint = _here(checkpoint) if checkpoint else None
-        self.strict, self.every = strict, every
-        answers = the(program.contract).outputs
+        self.strict, self.every, self.form = strict, every, form
+        outs = the(program.contract).outputs
         sources = [n for n, p in self.schema.predicates.items() if p.kind is not Kind.DERIVED]
         given = [(name, _here(place)) for name, place in pairs(inputs, "--input", sources)]
-        self.inputs = self._inputs(given, not no_header)
-        places = dict(pairs(outputs, "--output", answers))
-        places |= {n: p for n, p in (("rejects", rejects), ("late", late)) if p}
-        self.paths = {name: _here(place) for name, place in places.items()}
-        printed = [n for n in answers if n not in self.paths]
-        if checkpoint and printed and form == "table":
+        places = [(f"--output {n}", n, p) for n, p in pairs(outputs, "--output", outs, once=True)]
+        places += [(f"--{n}", n, p) for n, p in (("rejects", rejects), ("late", late)) if p]
+        self.paths = {name: _here(place) for _, name, place in places}
+        found = self._inputs(given, not no_header)
+        check_places(
+            [(f"the input of `{i.pred}`", str(i.path)) for i in found],
+            [(option, place) for option, _, place in places],
+            checkpoint,
+        )
+        for path in self.paths.values():
+            kind_of_output(path)
+            if not path.parent.is_dir():
+                raise SourceError(f"'{path}' cannot be written: no such folder as '{path.parent}'")
+        self.inputs = [part for source in found for part in source.parts()]
+        self.printed = [n for n in outs if n not in self.paths]
+        if checkpoint and self.printed and form == "table":
             # Tables are printed at the end: what came before an interruption would be missing.
             raise click.UsageError(
-                f"--checkpoint needs --output {printed[0]}=PATH, or --format csv or json"
+                f"--checkpoint needs --output {self.printed[0]}=PATH, or --format csv or json"
             )
-        self.engine = self._engine(not no_header)
-        self.answers = Answers(partial(columns_of, self.engine), form, printed)
         self.wanted = {} if self.schema.outputs else asked(self.schema.queries)
         self.streams = [i for i in self.inputs if i.pred in self.schema.streams]
+        if checkpoint and (pipes := [i.path for i in self.streams if not i.path.is_file()]):
+            raise click.UsageError(
+                f"--checkpoint needs files that can be read again, and '{pipes[0]}' is not one"
+            )
         self.consumed = [0] * len(self.streams)
+        self.prefixes: list[Prefix | None] = [None] * len(self.streams)
         self.sinks: dict[str, Sink] = {}
         self.told = 0
         self.began = time.monotonic()
@@ -81,7 +100,7 @@ class LocalRun:
     # ------------------------------------------------------------------------ preparing
 
     def _inputs(self, given: list[tuple[str, Path]], header: bool) -> list[Input]:
-        from streamlog.runtime.sources import Input, SourceError, declared_inputs, format_of
+        from streamlog.runtime.sources import Input, SourceError, declared_inputs
 
         named = {name for name, _ in given}
         found = [Input(name, path, header) for name, path in given]
@@ -89,10 +108,9 @@ class LocalRun:
         for source in found:
             if not source.path.exists():
                 raise SourceError(f"there is no file '{source.path}' for `{source.pred}`")
-            format_of(source.path)
         return found
 
-    def _engine(self, header: bool) -> Engine:
+    def _engine(self) -> Engine:
         from streamlog.compiler import focused
         from streamlog.kernel import Kernel
         from streamlog.runtime.engine import Engine
@@ -106,70 +124,121 @@ class LocalRun:
                 tables.setdefault(source.pred, []).extend(read(source, checker))
         return Engine(focused(self.program), Kernel, tables, remember=False)
 
-    def _resume(self) -> Mapping[str, Any]:
+    def _resume(self, folder: Path) -> Mapping[str, Any]:
         """What the last checkpoint says about files, if there is one."""
         from streamlog.runtime import checkpoint
+        from streamlog.runtime.prefix import Prefix, problem
 
-        done = checkpoint.load(self.engine, self.checkpoint) if self.checkpoint else None
+        self.prefixes = [Prefix() for _ in self.streams]
+        done = checkpoint.load(self.engine, folder)
         if done is None:
             return {}
-        names = [[i.pred, str(i.path)] for i in self.streams]
-        if done["inputs"] != names or done["outputs"].keys() != self.paths.keys():
+        if done["outputs"].keys() != self.paths.keys():
             raise checkpoint.CheckpointError(
-                f"the checkpoint in '{self.checkpoint}' was made with other inputs or outputs"
+                f"the checkpoint in '{folder}' was made with other outputs"
             )
-        self.consumed = list(done["consumed"])
+        before = {(f["pred"], f["path"]): f for f in done["inputs"]}
+        now = [(i.pred, str(i.path)) for i in self.streams]
+        if lost := [path for pred, path in before if (pred, path) not in now]:
+            raise checkpoint.CheckpointError(
+                f"'{lost[0]}' is an input of the checkpoint in '{folder}', and not of this run"
+            )
+        for which, (source, key) in enumerate(zip(self.streams, now, strict=True)):
+            seen = before.get(key)
+            if seen is not None:
+                self.consumed[which] = seen["rows"]
+                if reason := problem(source.path, seen, "read from"):
+                    raise checkpoint.CheckpointError(reason)
+            if done["finished"] and source.path.stat().st_size > (seen["bytes"] if seen else -1):
+                raise checkpoint.CheckpointError(
+                    f"the run in '{folder}' has finished, and '{source.path}' has grown since: "
+                    "start anew with another checkpoint folder"
+                )
         return done
 
-    def _open_sinks(self, marks: Mapping[str, int]) -> None:
+    def _open_sinks(self, marks: Mapping[str, Any], files: Replacing) -> None:
         from streamlog.app.answers import columns_of
-        from streamlog.runtime.sinks import open_sink
+        from streamlog.runtime import checkpoint
+        from streamlog.runtime.sinks import BEGINNING, open_sink, resumable_sink
 
+        begun = checkpoint.begun(self.checkpoint) if self.checkpoint else {}
         for name, path in self.paths.items():
             names: Sequence[str] = ("stream", "where", "reason", "row")
             types: Sequence[Any] = (None,) * 4
             if name not in ("rejects", "late"):
                 names, types = columns_of(self.engine, name)
-            self.sinks[name] = open_sink(
-                path, names, types, parts=self.checkpoint is not None, mark=marks.get(name)
-            )
+            if self.checkpoint is None:
+                self.sinks[name] = open_sink(files.beside(path), names, types)
+                continue
+            mark = BEGINNING if begun.get(name) == str(path) else None
+            self.sinks[name] = resumable_sink(path, names, types, marks.get(name, mark))
+        if self.checkpoint is not None and not marks:
+            checkpoint.begin(self.checkpoint, {n: str(p) for n, p in self.paths.items()})
 
     # -------------------------------------------------------------------------- running
 
     def go(self) -> bool:
         """Everything from the first row to the closing table. Whether all was in order."""
-        done = self._resume()
-        if done.get("finished"):
-            click.echo(f"this run has finished; '{self.checkpoint}' has nothing to add", err=True)
-            return True
-        if done:
-            click.echo(f"going on after {sum(self.consumed)} rows", err=True)
-        self._open_sinks(done.get("outputs", {}))
-        try:
+        from streamlog.app.answers import Answers, columns_of
+        from streamlog.runtime.lock import locked
+        from streamlog.runtime.replacing import Replacing
+
+        with ExitStack() as stack:
+            stack.enter_context(locked(self.checkpoint) if self.checkpoint else nullcontext())
+            files = stack.enter_context(Replacing())
+            self.engine = self._engine()
+            self.answers = Answers(partial(columns_of, self.engine), self.form, self.printed)
+            done = self._resume(self.checkpoint) if self.checkpoint else {}
+            if done.get("finished"):
+                return self._finished(done["outputs"])
+            if done:
+                click.echo(f"going on after {sum(self.consumed)} rows", err=True)
+            stack.callback(self._close_sinks)
+            self._open_sinks(done.get("outputs", {}), files)
             with self._live():
                 fine = self._feed()
                 if fine:
                     self.engine.end()
                     fine = self._step(finished=True)
-        finally:
-            for sink in self.sinks.values():
-                sink.close()
+            self._close_sinks(complete=True)
+            # Of a run that --strict has stopped, the rows that say why.
+            kept = self.paths if fine else self.paths.keys() & {"rejects", "late"}
+            files.commit(self.paths[name] for name in kept)
         self.answers.finish()
         self._closing()
         return fine
 
+    def _finished(self, marks: Mapping[str, Any]) -> bool:
+        from streamlog.runtime.checkpoint import CheckpointError
+        from streamlog.runtime.sinks import missing_output
+
+        for name, path in self.paths.items():
+            if reason := missing_output(path, marks[name]):
+                raise CheckpointError(
+                    f"the run in '{self.checkpoint}' has finished, but {reason}: "
+                    "start anew with another checkpoint folder"
+                )
+        click.echo(f"this run has finished; '{self.checkpoint}' has nothing to add", err=True)
+        return True
+
+    def _close_sinks(self, *, complete: bool = False) -> None:
+        while self.sinks:
+            _, sink = self.sinks.popitem()
+            try:
+                if complete and self.checkpoint is None:
+                    sink.commit()
+            finally:
+                sink.close()
+
     def _feed(self) -> bool:
-        from streamlog.runtime.sources import merged, read
+        from streamlog.runtime.sources import merged, read_files
 
         engine, streams = self.engine, self.streams
         left = {s: sum(i.pred == s for i in streams) for s in self.schema.streams}
         for name, count in left.items():
             if not count:  # nothing but the program's own facts
                 engine.end(name)
-        opened = [
-            read(source, engine.checkers[source.pred], skip)
-            for source, skip in zip(streams, self.consumed, strict=True)
-        ]
+        opened = read_files(streams, engine.checkers, self.consumed, self.prefixes)
         # Rows wait here for their stream's turn: until another stream's come, if that matters.
         waiting: dict[str, list[Any]] = {source.pred: [] for source in streams}
         turns = not engine.progress.independent
@@ -225,8 +294,11 @@ class LocalRun:
         assert self.checkpoint is not None
         sys.stdout.flush()
         extra = {
-            "inputs": [[i.pred, str(i.path)] for i in self.streams],
-            "consumed": self.consumed,
+            "inputs": [
+                {"pred": i.pred, "path": str(i.path), "rows": rows, **prefix.record()}
+                for i, rows, prefix in zip(self.streams, self.consumed, self.prefixes, strict=True)
+                if prefix is not None
+            ],
             "outputs": {name: sink.commit() for name, sink in self.sinks.items()},
             "finished": finished,
         }

@@ -20,10 +20,12 @@ from streamlog.compiler import Compilation, the
 if TYPE_CHECKING:
     from streamlog.app.answers import Answers, Columns
     from streamlog.runtime.executor import Row
+    from streamlog.runtime.replacing import Replacing
     from streamlog.spark import DataFrame
     from streamlog.spark.inputs import Count, Inputs
     from streamlog.spark.streaming import Sink
     from streamlog.spark.watching import Status
+    from streamlog.syntax.ast import Type
 
 TOLD = 5
 
@@ -52,6 +54,8 @@ def run_on_spark(
     from streamlog.runtime.checkpoint import CheckpointError
     from streamlog.runtime.executor import LimitError
     from streamlog.runtime.functions import EvaluationError
+    from streamlog.runtime.lock import Locked
+    from streamlog.runtime.replacing import Replacing
     from streamlog.runtime.sources import SourceError
 
     problem = java_problem()
@@ -67,17 +71,19 @@ def run_on_spark(
         option = "--files-per-batch" if files_per_batch else "--kind"
         raise click.UsageError(f"{option} is for --follow and --checkpoint")
     try:
-        run = _SparkRun(program, form, strategy, not no_header)
-        run.open(inputs, outputs, rejects, late, in_batches)
+        run = _SparkRun(program, form, strategy, not no_header, strict)
+        run.open(inputs, outputs, rejects, late, checkpoint, in_batches)
         run.start_spark(master, conf, packages)
         with interruptible():
             if in_batches:
                 run.follow(checkpoint, files_per_batch, kind, until_caught_up=not follow)
             else:
-                run.all_at_once()
+                with Replacing() as run.files:
+                    run.all_at_once()
     except (
         SourceError,
         CheckpointError,
+        Locked,
         ColumnTypeError,
         ColumnsError,
         InputError,
@@ -93,15 +99,18 @@ def run_on_spark(
 class _SparkRun:
     """One run: inputs, Spark, outputs, and what is told along the way."""
 
-    def __init__(self, program: Compilation, form: str, strategy: str | None, header: bool) -> None:
+    def __init__(
+        self, program: Compilation, form: str, strategy: str | None, header: bool, strict: bool
+    ) -> None:
         from streamlog.app.answers import asked
         from streamlog.plan.parts import Strategy
 
         self.program, self.schema = program, the(program.schema)
-        self.form, self.header = form, header
+        self.form, self.header, self.strict = form, header, strict
         self.strategy = None if strategy is None else Strategy(strategy)
         self.wanted = {} if self.schema.outputs else asked(self.schema.queries)
         self.rejected = 0
+        self.files: Replacing
         self.began = time.monotonic()
 
     def open(
@@ -110,23 +119,37 @@ class _SparkRun:
         outputs: Sequence[str],
         rejects: str | None,
         late: str | None,
+        checkpoint: str | None,
         in_batches: bool,
     ) -> None:
         """What goes in and what comes out, before Spark is started for it."""
         from streamlog.analysis.schema import Kind
+        from streamlog.app.places import check_places
         from streamlog.app.run import pairs
+        from streamlog.runtime.sinks import kind_of_output
         from streamlog.runtime.sources import SourceError, declared_inputs
 
         sources = [n for n, p in self.schema.predicates.items() if p.kind is not Kind.DERIVED]
         self.answered = the(self.program.contract).outputs
-        given = dict(pairs(inputs, "--input", sources))
+        given = dict(pairs(inputs, "--input", sources, once=True))
         declared = {i.pred: str(i.path) for i in declared_inputs(self.program, header=self.header)}
         self.inputs = {**declared, **given}
         for name, place in self.inputs.items():
             if "://" not in place and not Path(place).exists():
                 raise SourceError(f"there is no file '{place}' for `{name}`")
-        self.paths = dict(pairs(outputs, "--output", self.answered))
-        self.paths |= {n: p for n, p in (("rejects", rejects), ("late", late)) if p}
+        self.paths = dict(pairs(outputs, "--output", self.answered, once=True))
+        places = [(f"--output {name}", place) for name, place in self.paths.items()]
+        more = [(name, place) for name, place in (("rejects", rejects), ("late", late)) if place]
+        self.paths |= dict(more)
+        check_places(
+            [(f"the input of `{name}`", place) for name, place in self.inputs.items()],
+            [*places, *((f"--{name}", place) for name, place in more)],
+            checkpoint,
+        )
+        for place in self.paths.values():
+            # Without such a name, the folder of micro-batches is one of Parquet.
+            if not place.startswith("kafka://") and (Path(place).suffix or not in_batches):
+                kind_of_output(Path(place))
         self.printed = [n for n in self.answered if n not in self.paths]
         if in_batches and self.printed and self.form == "table":
             raise click.UsageError(
@@ -159,7 +182,6 @@ class _SparkRun:
         from streamlog.spark.failures import explained
         from streamlog.spark.inputs import Inputs, counted
         from streamlog.spark.session import Jobs
-        from streamlog.spark.sinks import write
         from streamlog.spark.sources import read
 
         frames: dict[str, DataFrame] = {}
@@ -183,10 +205,13 @@ class _SparkRun:
                 else:
                     names = self.schema.column_names[name]
                     rows, count = counted(rows)
-                    write(rows, names, self.types[name], self.paths[name])
+                    self._write(name, rows, names, self.types[name])
                     counts[name] = count()
         printing.finish()
         self._report(given)
+        # Of a run that --strict fails, the rows that say why.
+        failed = self.strict and self.rejected
+        self.files.commit(Path(p) for n, p in self.paths.items() if not failed or n == "rejects")
         rounds = found.metrics.rounds
         if self.strategy is Strategy.GRAPH and found.metrics.no_graphs:
             used = {choice.strategy.value for choice in found.metrics.strategies.values()}
@@ -194,10 +219,20 @@ class _SparkRun:
             click.echo(f"--strategy graph: {told}; {found.metrics.no_graphs}", err=True)
         self._closing(given.counts(), counts, jobs.count, rounds)
 
+    def _write(
+        self, name: str, rows: DataFrame, names: Sequence[str], types: Sequence[Type]
+    ) -> None:
+        """Beside its place, if that is a file of this machine."""
+        from streamlog.spark.sinks import write
+
+        place: str | Path = self.paths[name]
+        if "://" not in str(place) and Path(place).suffix and not Path(place).is_dir():
+            place = self.files.beside(Path(place))
+        write(rows, names, types, place)
+
     def _report(self, given: Inputs) -> None:
         """Bad rows: the first few are told, all go to their file."""
         from streamlog.app.snippet import visible
-        from streamlog.spark.sinks import write
         from streamlog.syntax.ast import Type
 
         self.rejected = sum(count.rejected for count in given.counts().values())
@@ -211,9 +246,7 @@ class _SparkRun:
             click.echo(f"{self.rejected - TOLD} more rows were rejected{hint}", err=True)
         if "rejects" in self.paths:
             columns = ("stream", "reason", "raw")
-            write(
-                rejects.toDF("c0", "c1", "c2"), columns, (Type.STRING,) * 3, self.paths["rejects"]
-            )
+            self._write("rejects", rejects.toDF("c0", "c1", "c2"), columns, (Type.STRING,) * 3)
 
     # ------------------------------------------------------------------------- micro-batches
 

@@ -52,6 +52,7 @@ def _matcher(ctx: click.Context, param: click.Parameter, value: str | None) -> M
     show_default=True,
     help="What evaluates the rules. Spark takes about a second for every step of a test.",
 )
+@click.option("--batch", is_flag=True, help="Accept what only a query over stored data can answer.")
 @click.option("--no-shuffle", is_flag=True, help="Run tests only in the order as written.")
 @click.option(
     "--seed",
@@ -68,6 +69,7 @@ def command(
     updating: bool,
     junit: Path | None,
     engine: str,
+    batch: bool,
     no_shuffle: bool,
     seed: int,
 ) -> None:
@@ -75,7 +77,8 @@ def command(
 
     PATH is a file, a folder (all .slog files below it) or - for standard input. A test that
     passes is also run in other orders of arrival, as far as the streams' slack allows them:
-    the answers must be the same. Exit code 2 means that no test was found.
+    the answers must be the same. Exit code 2 means that no test was found. The tests of a
+    program that `check` refuses fail, unless they say so (`rejected SL0401.`).
 
     \b
     streamlog test rules/
@@ -87,6 +90,7 @@ def command(
     from streamlog.app.ruleupdate import update
 
     files = files_of(targets)
+    rewritten = files_of(targets, to_write=True) if updating else ()
     if updating and STDIN in files:
         raise click.UsageError("--update cannot rewrite standard input")
     options = Options(shuffle=not no_shuffle, seed=seed)
@@ -97,10 +101,10 @@ def command(
     out = console()
     results: list[Results] = []
     for file in files:
-        found = run_suite(suite_of(file), options, chosen)
-        if updating and (changed := update(found.verdicts)):
+        found = run_suite(suite_of(file, batch=batch), options, chosen)
+        if file in rewritten and (changed := update(found.verdicts)):
             click.echo(f"updated {count(changed, 'expectation')} of {file}", err=True)
-            found = run_suite(suite_of(file), options, chosen)
+            found = run_suite(suite_of(file, batch=batch), options, chosen)
         results.append(found)
         _print(out, found)
     if junit:

@@ -1,6 +1,7 @@
 """Checkpoints: an engine's state in a folder, whole or not at all.
 
-    DIR/checkpoint-000000000007/manifest.json    what it is of, figures, checksums
+    DIR/begun.json                               the outputs, before anything is written to them
+        checkpoint-000000000007/manifest.json    what it is of, figures, checksums
                                 rows.arrow       Arrow IPC streams, one after the other
 
 A new one is written beside the old, made durable, and renamed into place; only then is the old
@@ -23,13 +24,14 @@ from attrs import evolve
 from streamlog.compiler import Compilation, the
 from streamlog.runtime.engine import Engine, Saved
 from streamlog.runtime.executor import Row
+from streamlog.runtime.lock import PRIVATE, private
 from streamlog.runtime.segments import Segment, packed, unpacked
 from streamlog.syntax.ast import Test
 from streamlog.syntax.pretty import pretty
 
 FORMAT = "streamlog checkpoint"
-VERSION = 3
-MANIFEST, ROWS = "manifest.json", "rows.arrow"
+VERSION = 4
+MANIFEST, ROWS, BEGUN = "manifest.json", "rows.arrow", "begun.json"
 _NAME = re.compile(r"checkpoint-([0-9]{12})")
 
 
@@ -53,15 +55,15 @@ def _sha256(data: bytes) -> str:
 
 def save(engine: Engine, folder: Path, extra: Mapping[str, Any] | None = None) -> Path:
     """Write a checkpoint of the engine, with whatever JSON its owner wants back; returns it."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
     old = _found(folder)
     number = old[-1][0] + 1 if old else 1
     saved = engine.save()
     segments: list[dict[str, Any]] = []
     new = folder / f".new-{number:012}"
     shutil.rmtree(new, ignore_errors=True)
-    new.mkdir()
-    with (new / ROWS).open("wb") as file:
+    new.mkdir(mode=PRIVATE)
+    with open(new / ROWS, "wb", opener=private) as file:
         for table, rows in sorted(saved.tables.items()):
             for segment in packed(rows):
                 segments.append(
@@ -88,16 +90,20 @@ def save(engine: Engine, folder: Path, extra: Mapping[str, Any] | None = None) -
         "segments": segments,
     }
     document = {"format": FORMAT, "version": VERSION, "sha256": _body_sha256(body), "body": body}
-    with (new / MANIFEST).open("wb") as file:
-        file.write(json.dumps(document, indent=1).encode())
-        file.flush()
-        os.fsync(file.fileno())
+    _write(new / MANIFEST, document)
     _sync(new)
     made = new.rename(folder / f"checkpoint-{number:012}")
     _sync(folder)
     for _, path in old:
         shutil.rmtree(path, ignore_errors=True)
     return made
+
+
+def _write(path: Path, document: Mapping[str, Any]) -> None:
+    with open(path, "wb", opener=private) as file:
+        file.write(json.dumps(document, indent=1).encode())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _body_sha256(body: Mapping[str, Any]) -> str:
@@ -113,6 +119,25 @@ def _sync(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+# -------------------------------------------------------------------------------- beginning
+
+
+def begin(folder: Path, outputs: Mapping[str, str]) -> None:
+    """Before the first checkpoint: what is found in these files from now on is this run's."""
+    new = folder / f".{BEGUN}.new"
+    _write(new, {"format": FORMAT, "version": VERSION, "outputs": dict(outputs)})
+    new.rename(folder / BEGUN)
+    _sync(folder)
+
+
+def begun(folder: Path) -> Mapping[str, str]:
+    """What `begin` was given; nothing, if no run has begun."""
+    if not (folder / BEGUN).exists():
+        return {}
+    outputs: Mapping[str, str] = _document(folder / BEGUN, folder).get("outputs", {})
+    return outputs
 
 
 # ---------------------------------------------------------------------------------- loading
@@ -165,20 +190,25 @@ def _read(path: Path) -> bytes:
         raise CheckpointError(f"'{path}' cannot be read: {reason}") from None
 
 
-def _manifest(path: Path) -> dict[str, Any]:
-    """What a checkpoint says of itself, once it is believed."""
-    file = path / MANIFEST
+def _document(file: Path, path: Path) -> dict[str, Any]:
+    """A file of a checkpoint, if this streamlog can read it."""
     try:
         document = json.loads(_read(file))
     except (ValueError, RecursionError):
-        raise CheckpointError(f"'{file}' is damaged: it is no JSON") from None
+        raise CheckpointError(f"'{file}' is damaged: it is not JSON") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise CheckpointError(f"'{path}' is no checkpoint of streamlog")
+        raise CheckpointError(f"'{path}' is not a checkpoint of streamlog")
     if document.get("version") != VERSION:
         raise CheckpointError(
             f"'{path}' has version {document.get('version')}; this streamlog reads {VERSION}"
         )
+    return document
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    """What a checkpoint says of itself, once it is believed."""
+    document = _document(path / MANIFEST, path)
     body = document.get("body")
     if not isinstance(body, dict) or _body_sha256(body) != document.get("sha256"):
-        raise CheckpointError(f"'{file}' is damaged: its checksum is wrong")
+        raise CheckpointError(f"'{path / MANIFEST}' is damaged: its checksum is wrong")
     return body

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from math import isclose
 
+from streamlog.analysis.patterns import PatternError, compiled
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN
 
 
@@ -46,16 +45,12 @@ def substr(text: str, start: int, length: int | None = None) -> str:
     return text[max(start, 0) : end]
 
 
-@lru_cache(maxsize=256)
-def _pattern(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise EvaluationError(f"`{pattern}` is not a regular expression: {error}") from None
-
-
 def matches(text: str, pattern: str) -> bool:
-    return _pattern(pattern).search(text) is not None
+    """Whether the pattern is found somewhere in the text."""
+    try:
+        return compiled(pattern).search(text.encode()) is not None
+    except PatternError as error:
+        raise EvaluationError(f"`{pattern}` is not a regular expression: {error}") from None
 
 
 # What generated code may call, besides Python's own.

@@ -18,25 +18,19 @@ _PER_MICROSECOND = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 def read_parquet(source: Input, checker: Checker) -> Rows:
-    """The rows of a file, or of all the Parquet files in a folder by name."""
+    """The rows of a file."""
     import pyarrow as pa
     from pyarrow import parquet
 
     from streamlog.runtime.sources import SourceError
 
-    for path in _files(source.path):
-        try:
-            with parquet.ParquetFile(path) as file:
-                yield from _rows(file, path, source.header, checker)
-        except pa.ArrowException as error:
-            reason = str(error).splitlines()[0]
-            raise SourceError(f"'{path}' is no Parquet file that can be read: {reason}") from None
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    return sorted(p for p in path.iterdir() if p.suffix.lower() in (".parquet", ".pq"))
+    path = source.path
+    try:
+        with parquet.ParquetFile(path) as file:
+            yield from _rows(file, path, source.header, checker)
+    except pa.ArrowException as error:
+        reason = str(error).splitlines()[0]
+        raise SourceError(f"'{path}' is not a Parquet file that can be read: {reason}") from None
 
 
 def _rows(file: Any, path: Path, header: bool, checker: Checker) -> Rows:

@@ -1,7 +1,8 @@
 """Answers to files, exactly once: what was written after the last commit can be undone.
 
-CSV and JSON Lines are appended to, and their length is what a checkpoint remembers. A Parquet
-file cannot be appended to, so with checkpoints it is a folder with one part a commit.
+CSV and JSON Lines are appended to, and their length and checksum are what a checkpoint remembers. A
+Parquet file cannot be appended to, so with checkpoints it is a folder with one part a commit. While
+a file or folder with checkpoints is open, no other run can write to it.
 """
 
 from __future__ import annotations
@@ -11,16 +12,21 @@ import io
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, TypeAlias
 
 from streamlog.runtime.executor import Row
+from streamlog.runtime.lock import hold
+from streamlog.runtime.prefix import Prefix, problem
 from streamlog.runtime.sources import CSV, PARQUET, SourceError, format_of
 from streamlog.runtime.values import written
 from streamlog.syntax.ast import Type
 
 Types = Sequence[Type | None]
+Mark: TypeAlias = Any  # JSON: how far a sink had got
+BEGINNING: Mark = 0
 
 
 class Sink(Protocol):
@@ -29,26 +35,61 @@ class Sink(Protocol):
     def write(self, rows: Iterable[Row]) -> None:
         """Add rows."""
 
-    def commit(self) -> int:
+    def commit(self) -> Mark:
         """Make what was written durable; returns the mark to resume at."""
 
     def close(self) -> None:
-        """Finish the file."""
+        """Finish the file; a resumable one has what was committed."""
 
 
-def open_sink(
-    path: Path, names: Sequence[str], types: Types, *, parts: bool = False, mark: int | None = None
-) -> Sink:
-    """A sink for rows with these columns. `parts`: the file must be able to resume; `mark`: go
-    on there, without what was written behind it."""
-    kind = format_of(path) if path.suffix or not path.is_dir() else PARQUET
+def kind_of_output(path: Path) -> str:
+    """What is written there: a folder that exists becomes one of Parquet."""
+    return format_of(path) if path.suffix or not path.is_dir() else PARQUET
+
+
+def open_sink(path: Path, names: Sequence[str], types: Types) -> Sink:
+    """A sink for rows with these columns: a new file."""
+    kind = kind_of_output(path)
     try:
         if kind == PARQUET:
-            return _Parts(path, names, types, mark) if parts else _Parquet(path, names, types)
-        return _Text(path, names, types, kind, mark)
+            return _Parquet(path, names, types)
+        return _Text(path.open("wb"), names, types, kind)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SourceError(f"'{path}' cannot be written: {reason}") from None
+        raise _unwritable(path, error) from None
+
+
+def resumable_sink(
+    path: Path, names: Sequence[str], types: Types, mark: Mark | None = None
+) -> Sink:
+    """A sink that can go on at a `mark`, without what was written behind it; None for one that is
+    new, where nothing may be yet."""
+    kind = kind_of_output(path)
+    try:
+        if kind == PARQUET:
+            return _Parts(path, names, types, mark)
+        return _resumed(path, names, types, kind, mark)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def missing_output(path: Path, mark: Mark) -> str | None:
+    """What of a finished sink is not there any more."""
+    if kind_of_output(path) == PARQUET:
+        lost = next((p for p in _parts(path, mark) if not p.exists()), None)
+        return None if lost is None else f"'{lost}' is missing, and was written before"
+    return problem(path, mark, "written to") if mark else None
+
+
+def _unwritable(path: Path, error: OSError) -> SourceError:
+    reason = (error.strerror or str(error)).lower()
+    return SourceError(f"'{path}' cannot be written: {reason}")
+
+
+def _not_empty(path: Path) -> SourceError:
+    return SourceError(
+        f"'{path}' is not empty, and this checkpoint knows nothing of it: write somewhere else, or "
+        "remove it first"
+    )
 
 
 def csv_lines(rows: Iterable[Row], types: Types) -> str:
@@ -77,37 +118,59 @@ def json_object(row: Row, names: Sequence[str], types: Types) -> dict[str, Any]:
 
 class _Text:
     def __init__(
-        self, path: Path, names: Sequence[str], types: Types, kind: str, mark: int | None
+        self,
+        file: BinaryIO,
+        names: Sequence[str],
+        types: Types,
+        kind: str,
+        written: Prefix | None = None,
     ) -> None:
-        self.names, self.types, self.kind = names, types, kind
-        if mark is None:
-            self.file: BinaryIO = path.open("wb")
-            if kind == CSV:
-                self.file.write(csv_lines([tuple(names)], [None] * len(names)).encode())
-            return
-        self.file = path.open("r+b")
-        size = self.file.seek(0, os.SEEK_END)
-        if size < mark:
-            self.file.close()
-            raise SourceError(f"'{path}' has {size} bytes, and {mark} were written to it before")
-        self.file.truncate(mark)
-        self.file.seek(mark)
+        self.file, self.names, self.types, self.kind = file, names, types, kind
+        self.written = written or Prefix()
 
     def write(self, rows: Iterable[Row]) -> None:
+        self._head()
         if self.kind == CSV:
-            self.file.write(csv_lines(rows, self.types).encode())
+            self._add(csv_lines(rows, self.types))
             return
-        for row in rows:
-            text = json.dumps(json_object(row, self.names, self.types), ensure_ascii=False)
-            self.file.write(f"{text}\n".encode())
+        objects = (json_object(row, self.names, self.types) for row in rows)
+        self._add("".join(f"{json.dumps(o, ensure_ascii=False)}\n" for o in objects))
 
-    def commit(self) -> int:
+    def _head(self) -> None:
+        if self.kind == CSV and not self.written.size:
+            self._add(csv_lines([tuple(self.names)], [None] * len(self.names)))
+
+    def _add(self, text: str) -> None:
+        data = text.encode()
+        self.file.write(data)
+        self.written.add(data)
+
+    def commit(self) -> Mark:
+        self._head()
         self.file.flush()
-        os.fsync(self.file.fileno())
-        return self.file.tell()
+        if stat.S_ISREG(os.fstat(self.file.fileno()).st_mode):  # not a pipe
+            os.fsync(self.file.fileno())
+        return self.written.record()
 
     def close(self) -> None:
         self.file.close()
+
+
+def _resumed(path: Path, names: Sequence[str], types: Types, kind: str, mark: Mark | None) -> _Text:
+    if mark and (reason := problem(path, mark, "written to")):
+        raise SourceError(reason)
+    size = mark["bytes"] if mark else 0
+    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+    try:
+        hold(file.fileno(), path)
+        if mark is None and file.seek(0, os.SEEK_END):
+            raise _not_empty(path)
+        file.truncate(size)
+        file.seek(size)
+    except BaseException:
+        file.close()
+        raise
+    return _Text(file, names, types, kind, Prefix.of(path, size))
 
 
 class _Parquet:
@@ -138,11 +201,15 @@ class _Parquet:
             self.writer = parquet.ParquetWriter(self.path, schema)
         return self.writer
 
-    def commit(self) -> int:
-        return 0  # nothing of it can be read before the end
+    def commit(self) -> Mark:
+        return BEGINNING  # nothing of it can be read before the end
 
     def close(self) -> None:
         self._start(()).close()
+
+
+def _parts(path: Path, count: int) -> list[Path]:
+    return [path / f"part-{number:06}.parquet" for number in range(1, count + 1)]
 
 
 class _Parts:
@@ -152,34 +219,43 @@ class _Parts:
         self.path, self.names, self.types = path, names, types
         self.rows: list[Row] = []
         self.schema: Any = None
-        path.mkdir(parents=True, exist_ok=True)
         self.count = mark or 0
-        for part in path.iterdir():
-            match = re.fullmatch(r"part-([0-9]{6})\.parquet(\.new)?", part.name)
-            if mark is None and not (match and match[2]):
-                raise SourceError(f"the folder '{path}' is not empty")
-            if match and (match[2] or int(match[1]) > self.count):
-                part.unlink()
+        if self.count and (reason := missing_output(path, mark)):
+            raise SourceError(reason)
+        path.mkdir(parents=True, exist_ok=True)
+        self.folder = os.open(path, os.O_RDONLY)
+        try:
+            hold(self.folder, path)
+            for part in path.iterdir():
+                match = re.fullmatch(r"part-([0-9]{6})\.parquet(\.new)?", part.name)
+                if mark is None and not (match and match[2]):
+                    raise _not_empty(path)
+                if match and (match[2] or int(match[1]) > self.count):
+                    part.unlink()
+        except BaseException:
+            os.close(self.folder)
+            raise
 
     def write(self, rows: Iterable[Row]) -> None:
         self.rows += rows
 
-    def commit(self) -> int:
+    def commit(self) -> Mark:
         if self.rows:
             from pyarrow import parquet
 
             from streamlog.runtime.parquet import arrow_schema, arrow_table
 
             self.schema = self.schema or arrow_schema(self.names, self.types, self.rows)
-            part = self.path / f"part-{self.count + 1:06}.parquet"
+            part = _parts(self.path, self.count + 1)[-1]
             unfinished = part.with_name(f"{part.name}.new")
             with unfinished.open("wb") as file:
                 parquet.write_table(arrow_table(self.schema, self.rows), file)
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.rename(part)
+            os.fsync(self.folder)
             self.count, self.rows = self.count + 1, []
         return self.count
 
     def close(self) -> None:
-        self.commit()
+        os.close(self.folder)

@@ -1,5 +1,7 @@
 """Files to rows: CSV, JSON Lines and Parquet, each row checked, each bad one with its place.
 
+A folder stands for all the files in it that are not hidden, by name.
+
 A row that cannot be read is a `Reject` in its place among the others; only a file that cannot be
 read at all, or lacks a column, raises `SourceError`.
 """
@@ -7,9 +9,10 @@ read at all, or lacks a column, raises `SourceError`.
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from itertools import islice
 from pathlib import Path
@@ -20,9 +23,10 @@ from attrs import frozen
 from streamlog.compiler import Compilation, the
 from streamlog.runtime.executor import BEGIN, Row
 from streamlog.runtime.ingest import Checker, Reject, Unreadable
+from streamlog.runtime.prefix import Prefix, Recorded
 from streamlog.runtime.values import shown
 
-Rows: TypeAlias = Iterator[Row | Reject]
+Rows: TypeAlias = Generator[Row | Reject, None, None]
 
 CSV, JSON_LINES, PARQUET = "csv", "jsonl", "parquet"
 _FORMATS = {
@@ -35,6 +39,10 @@ _FORMATS = {
 }
 # A quoted field may span lines; a quote that is never closed must not swallow the file.
 MOST_LINES = 50
+# Python's own limit, 128 KiB, is one for the whole process.
+csv.field_size_limit(2**31 - 1)
+# Of more files than these, one whose first row is not due is closed until it is.
+_OPEN_FILES = 64
 
 
 class SourceError(Exception):
@@ -43,11 +51,19 @@ class SourceError(Exception):
 
 @frozen
 class Input:
-    """A file with rows of an input."""
+    """A file with rows of an input, or a folder of such files."""
 
     pred: str
     path: Path
     header: bool = True  # CSV only: the first line names the columns
+
+    def parts(self) -> list[Input]:
+        """An input for each of the files."""
+        found = data_files(self.path)
+        if not found:
+            raise SourceError(f"the folder '{self.path}' has no .csv, .jsonl or .parquet files")
+        one_kind(found, self.path)
+        return [Input(self.pred, path, self.header) for path in found]
 
 
 def format_of(path: Path) -> str:
@@ -60,18 +76,45 @@ def format_of(path: Path) -> str:
     )
 
 
-def read(source: Input, checker: Checker, skip: int = 0) -> Rows:
-    """The rows of a file in its order, after the first `skip`."""
+def data_files(path: Path) -> list[Path]:
+    """The file, or those of a folder that are not hidden, by name."""
+    if not path.exists():
+        raise SourceError(f"there is no file '{path}'")
+    if not path.is_dir():
+        return [path]
+    return sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
+
+
+def one_kind(found: Iterable[Path], path: Path | str) -> str:
+    """The kind of a folder's files."""
+    kinds = {format_of(file) for file in found}
+    if len(kinds) > 1:
+        raise SourceError(f"the files in '{path}' are of several kinds: {', '.join(sorted(kinds))}")
+    return kinds.pop()
+
+
+def read(source: Input, checker: Checker) -> Rows:
+    """The rows of a file in its order; of a folder, file by file."""
+    for part in source.parts():
+        yield from read_file(part, checker)
+
+
+def read_file(source: Input, checker: Checker, skip: int = 0, prefix: Prefix | None = None) -> Rows:
+    """The rows of a file after the first `skip`; `prefix` becomes what has been read of it."""
     kind = format_of(source.path)
+    if prefix is not None:
+        prefix.reset()
     try:
         if kind == PARQUET:
             from streamlog.runtime.parquet import read_parquet
 
+            if prefix is not None:
+                prefix.take(source.path)
             rows: Rows = read_parquet(source, checker)
         elif kind == CSV:
-            rows = _read_csv(source, checker)
+            rows = _read_csv(source, checker, prefix)
         else:
-            rows = _read_json_lines(source, checker)
+            rows = _read_json_lines(source, checker, prefix)
         skipped = sum(1 for _ in islice(rows, skip))
         if skipped < skip:
             raise SourceError(
@@ -81,6 +124,29 @@ def read(source: Input, checker: Checker, skip: int = 0) -> Rows:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise SourceError(f"'{source.path}' cannot be read: {reason}") from None
+
+
+def read_files(
+    sources: Sequence[Input],
+    checkers: Mapping[str, Checker],
+    skips: Sequence[int],
+    prefixes: Sequence[Prefix | None],
+) -> list[Rows]:
+    """The rows of each of many files, for `merged`."""
+
+    def when_due(source: Input, skip: int, prefix: Prefix | None) -> Rows:
+        checker = checkers[source.pred]
+        rows = read_file(source, checker, skip, prefix)
+        if skip == 0 and len(sources) > _OPEN_FILES:
+            first = next(rows, None)
+            if first is None:
+                return
+            rows.close()
+            yield first
+            rows = read_file(source, checker, 1, prefix)
+        yield from rows
+
+    return [when_due(*each) for each in zip(sources, skips, prefixes, strict=True)]
 
 
 def placed(checked: Row | Reject, path: Path, line: int) -> Row | Reject:
@@ -102,17 +168,19 @@ def positions(names: Sequence[str], found: Sequence[str], path: Path) -> list[in
     return result
 
 
-def _open(path: Path) -> TextIO:
-    # Bytes that are no UTF-8 become lone surrogates, which the check of their row refuses.
-    return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n")
+def _open(path: Path, prefix: Prefix | None) -> TextIO:
+    file = path.open("rb", buffering=0)
+    buffer = io.BufferedReader(file if prefix is None else Recorded(file, prefix), 1 << 16)
+    # Bytes that are not UTF-8 become lone surrogates, which the check of their row refuses.
+    return io.TextIOWrapper(buffer, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
 
 
 # -------------------------------------------------------------------------------------- CSV
 
 
-def _read_csv(source: Input, checker: Checker) -> Rows:
+def _read_csv(source: Input, checker: Checker, prefix: Prefix | None) -> Rows:
     path, check = source.path, checker.text
-    with _open(path) as file:
+    with _open(path, prefix) as file:
         records = _records(file, "\t" if path.suffix.lower() == ".tsv" else ",")
         pick: list[int] | None = None
         width = len(checker.names)
@@ -189,10 +257,10 @@ def _quoted(
 # ------------------------------------------------------------------------------- JSON Lines
 
 
-def _read_json_lines(source: Input, checker: Checker) -> Rows:
+def _read_json_lines(source: Input, checker: Checker, prefix: Prefix | None) -> Rows:
     path, check = source.path, checker.row
     decode = json.JSONDecoder().decode
-    with _open(path) as file:
+    with _open(path, prefix) as file:
         for number, line in enumerate(file, 1):
             if line.isspace():
                 continue
@@ -272,10 +340,12 @@ def inside(program: Compilation, path: str, declared_in: str) -> Path:
         home = Path(declared_in).resolve().parent
         home = home if home.is_relative_to(root) else root
         found = (home / path).resolve()
-    except (OSError, ValueError):
+    except (OSError, ValueError, RuntimeError):  # the last for links that go round
         raise SourceError(f"{shown(path)} is not a path") from None
-    if not found.is_relative_to(root):
-        raise SourceError(f"'{path}' lies outside the folder of this program")
+    links = [found, *(p for p in found.rglob("*") if p.is_symlink())]
+    if out := [p for p in links if not p.resolve().is_relative_to(root)]:
+        named = f"'{path}'" if out[0] == found else f"the link '{out[0].relative_to(root)}'"
+        raise SourceError(f"{named} lies outside the folder of this program")
     try:
         return found.relative_to(Path.cwd())
     except ValueError:

@@ -15,6 +15,9 @@ from streamlog.runtime.sources import SourceError
 # The last line of the traceback of a task.
 _RAISED = re.compile(r"^[\w.]*\b(EvaluationError|LimitError): (.*)$", re.MULTILINE)
 
+# By a query, where a rule cannot be computed.
+_QUERY_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE.*)?$", re.MULTILINE)
+
 # Of a broker that is not there, or does not let us in.
 _KAFKA = re.compile(r"org\.apache\.kafka\.common\.(?:errors\.)?\w+Exception: (.*)")
 
@@ -42,6 +45,8 @@ def in_our_words(error: PySparkException) -> Exception | None:
     if found is not None:
         kind = LimitError if found[1] == "LimitError" else EvaluationError
         return kind(found[2].strip())
+    if (raised := _QUERY_RAISED.search(text)) is not None:
+        return EvaluationError(raised[1])
     for condition, words in _ANSI.items():
         if f"[{condition}" in text:
             return EvaluationError(words)

@@ -17,7 +17,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from streamlog.compiler import Compilation, the
-from streamlog.runtime.sources import CSV, JSON_LINES, PARQUET, SourceError, format_of, positions
+from streamlog.runtime.sources import (
+    CSV,
+    JSON_LINES,
+    PARQUET,
+    SourceError,
+    data_files,
+    one_kind,
+    positions,
+)
 from streamlog.spark.files import Files
 from streamlog.spark.ingest import CORRUPT
 from streamlog.spark.lines import BYTES, LINE, as_bytes, fields, objects
@@ -244,13 +252,9 @@ def _files(spark: SparkSession, place: str) -> list[_File]:
     if "://" in place:
         elsewhere = Files(spark, place)
         return [_File(p, partial(elsewhere.head, p, _HEAD)) for p in elsewhere.below()]
-    if not Path(place).exists():
-        raise SourceError(f"there is no file '{place}'")
-    path = Path(place).absolute()  # Java's working folder stays where it was started
-    found = [path]
-    if path.is_dir():
-        found = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
-    return [_File(str(p), partial(_head, p)) for p in found]
+    # Java's working folder stays where it was started.
+    found = [path.absolute() for path in data_files(Path(place))]
+    return [_File(str(path), partial(_head, path)) for path in found]
 
 
 def _head(path: Path) -> bytes:
@@ -258,11 +262,8 @@ def _head(path: Path) -> bytes:
         return file.read(_HEAD)
 
 
-def _kind(files: Sequence[_File], path: str | Path) -> str:
-    kinds = {format_of(Path(file.place)) for file in files}
-    if len(kinds) > 1:
-        raise SourceError(f"the files in '{path}' are of several kinds: {', '.join(sorted(kinds))}")
-    return kinds.pop()
+def _kind(found: Sequence[_File], path: str | Path) -> str:
+    return one_kind((Path(file.place) for file in found), path)
 
 
 def _by_position(frame: DataFrame, names: Sequence[str], path: str | Path) -> DataFrame:

@@ -15,6 +15,7 @@ from attrs import frozen
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from streamlog.runtime.addresses import redacted
 from streamlog.runtime.sources import SourceError
 
 SCHEME = "kafka://"
@@ -36,7 +37,9 @@ class Topic:
         place, _, more = address.removeprefix(SCHEME).partition("?")
         servers, _, topic = place.partition("/")
         if not (servers and topic) or "/" in topic:
-            raise SourceError(f"a topic is written kafka://host:port/topic, not '{address}'")
+            raise SourceError(
+                f"a topic is written kafka://host:port/topic, not '{redacted(address, [address])}'"
+            )
         return Topic(topic, {"kafka.bootstrap.servers": servers, **dict(parse_qsl(more))})
 
 

@@ -60,7 +60,7 @@ class _Loader:
             )
         try:
             path = (folder / use.path).resolve()
-        except (OSError, ValueError):
+        except (OSError, ValueError, RuntimeError):  # the last for links that go round
             return finding("SL0107", "this is not a path", use.span)
         if not path.is_relative_to(self.root.resolve()):
             return finding(

@@ -35,6 +35,18 @@ def test_a_link_stays_a_link(run, write, tmp_path) -> None:
     assert real.read_text() == TIDY
 
 
+def test_a_link_that_leads_out_of_the_folder_is_left(run, write, tmp_path) -> None:
+    outside, inside = write("outside.slog", LOOSE), write("rules/b/inside.slog", LOOSE)
+    (tmp_path / "rules" / "a.slog").symlink_to(outside)
+    (tmp_path / "rules" / "c.slog").symlink_to(inside)
+    result = run("fmt", "rules")
+    assert result.exit_code == 0
+    assert "rules/a.slog leads out of rules: left as it is\n" in result.stderr
+    assert (outside.read_text(), inside.read_text()) == (LOOSE, TIDY)
+    assert run("fmt", "rules/a.slog").exit_code == 0  # named, it is meant
+    assert outside.read_text() == TIDY
+
+
 def test_check_names_the_files_and_writes_nothing(run, write) -> None:
     loose = write("a.slog", LOOSE)
     write("b.slog", TIDY)

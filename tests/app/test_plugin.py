@@ -94,6 +94,17 @@ def test_update(pytester: pytest.Pytester, rules: Path) -> None:
     assert rules.read_text() == PROGRAM.replace("wrong", "b")
 
 
+def test_update_leaves_links_that_lead_out(
+    pytester: pytest.Pytester, rules: Path, tmp_path: Path
+) -> None:
+    outside = rules.rename(tmp_path / "outside.slog")
+    rules.symlink_to(outside)
+    result = pytester.runpytest_inprocess("--update-slog")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["* leads out of *: left as it is"])
+    assert outside.read_text() == PROGRAM
+
+
 def test_update_in_one_process(pytester: pytest.Pytester, rules: Path) -> None:
     wrong = "".join(
         f'test "{i}" {{ q({i}, a). end. expect none p. }}\n' for i in range(20)
@@ -116,6 +127,19 @@ def test_a_program_that_is_refused_is_a_failed_item(pytester: pytest.Pytester, r
 
 def test_a_refusal_that_every_test_expects_passes(pytester: pytest.Pytester, rules: Path) -> None:
     rules.write_text(LOOP + 'test "one" { rejected SL0402. }\n')
+    pytester.runpytest_inprocess().assert_outcomes(passed=1)
+
+
+def test_a_blocking_program_is_a_failed_item(pytester: pytest.Pytester, rules: Path) -> None:
+    """Unless the test says that it is refused in a stream."""
+    blocking = "output p.\np(T) <- q(T), not (q(T1), T1 > T).\n"
+    steps = "q(1). q(2). end. expect p(2)."
+    said = f'test "one" {{ rejected SL0401. {steps} }}\n'
+    rules.write_text(f'{blocking}{said}test "two" {{ {steps} }}\n')
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["error?SL0401?: *"])
+    rules.write_text(blocking + said)
     pytester.runpytest_inprocess().assert_outcomes(passed=1)
 
 

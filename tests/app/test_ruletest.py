@@ -98,8 +98,15 @@ def test_whole_numbers_stand_for_floats(run, write: Write) -> None:
 
 
 def test_a_refusal_that_is_expected(run, write: Write) -> None:
-    write("a.slog", LOOP + test_block("rejected SL0402.", "q(1, a).", "expect none p."))
+    write("a.slog", LOOP + test_block("rejected SL0402."))
     assert run("test", "a.slog").stdout == "a.slog: 1 passed\n1 passed\n"
+
+
+def test_steps_after_a_refusal_are_not_passed_over(run, write: Write) -> None:
+    write("a.slog", LOOP + test_block("rejected SL0402.", "q(1, a).", "expect none p."))
+    result = run("test", "a.slog")
+    assert result.exit_code == 1
+    assert "this step cannot be run: the program is refused, over stored data too" in result.stdout
 
 
 def test_a_refusal_with_another_code(run, write: Write) -> None:
@@ -114,10 +121,33 @@ def test_an_accepted_program_is_not_refused(run, write: Write) -> None:
     assert "the program is accepted" in run("test", "a.slog").stdout
 
 
+LAST = ("msg(1, a).", "msg(2, a).", "expect none last.", "end.", "expect last(2, a).")
+
+
 def test_what_a_stream_refuses_is_tested_over_stored_data(run, write: Write) -> None:
-    answers = ("msg(1, a).", "msg(2, a).", "expect none last.", "end.", "expect last(2, a).")
-    write("a.slog", BLOCKING + test_block("rejected SL0401.") + test_block(*answers))
-    assert run("test", "a.slog").stdout == "a.slog: 2 passed\n2 passed\n"
+    """If the test says that it is refused, or the command asks for it."""
+    write("a.slog", BLOCKING + test_block("rejected SL0401.", *LAST))
+    assert run("test", "a.slog").stdout == "a.slog: 1 passed\n1 passed\n"
+    write("a.slog", BLOCKING + test_block("rejected SL0401.", *LAST[:-1], "expect none last."))
+    assert "unexpected" in run("test", "a.slog").stdout
+    write("a.slog", BLOCKING + test_block(*LAST))
+    assert run("test", "--batch", "a.slog").stdout == "a.slog: 1 passed\n1 passed\n"
+
+
+def test_check_run_and_test_agree(run, write: Write) -> None:
+    write("a.slog", BLOCKING + test_block("rejected SL0401.", name="no") + test_block(*LAST))
+    for command in ("check", "run", "test"):
+        result = run(command, "a.slog")
+        assert result.exit_code == 1
+        assert "[SL0401]" in result.stdout + result.stderr
+        assert run(command, "--batch", "a.slog").exit_code == 0
+    assert run("test", "a.slog").stdout.startswith("a.slog: 1 passed, 1 file refused\n")
+
+
+def test_update_rewrites_what_runs_over_stored_data(run, write: Write) -> None:
+    write("a.slog", BLOCKING + test_block("rejected SL0401.", *LAST[:-1], "expect none last."))
+    assert run("test", "--update", "a.slog").exit_code == 0
+    assert "expect last(2, a)." in Path("a.slog").read_text()
 
 
 def test_other_refusals_stop_the_tests(run, write: Write) -> None:
@@ -199,10 +229,10 @@ def test_a_missing_answer_says_what_it_waits_for(run, write: Write) -> None:
         ("arrive late zone(a, b).", "`zone` is a table: its rows have no time to be late"),
         ("alarm(1, a).", "`alarm` is derived by rules; it cannot arrive"),
         ('given alarm from "p.csv".', "`alarm` is derived by rules; it cannot be given"),
-        ('given pre from "none.csv".', "'none.csv' cannot be read: no such file or directory"),
+        ('given pre from "none.csv".', "there is no file 'none.csv'"),
         ('given pre from "bad.csv".', "bad.csv:3: this row is rejected: column `T`: 'x' is no int"),
         ('given pre from "../p.csv".', "'../p.csv' lies outside the folder of this program"),
-        ('expect alarm from "none.csv".', "'none.csv' cannot be read: no such file or directory"),
+        ('expect alarm from "none.csv".', "there is no file 'none.csv'"),
     ],
 )
 def test_a_step_that_fails(run, write: Write, step: str, message: str) -> None:
@@ -342,6 +372,17 @@ def test_update_rewrites_what_is_wrong_and_nothing_else(run, write: Write) -> No
     before = path.read_bytes()
     assert run("test", "--update", "a.slog").stderr == ""
     assert path.read_bytes() == before
+
+
+def test_update_leaves_links_that_lead_out_of_the_folder(run, write: Write, tmp_path: Path) -> None:
+    wrong = ALARM + test_block("pre(1, a).", "end.", "expect none alarm.")
+    outside = write("outside.slog", wrong)
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "a.slog").symlink_to(outside)
+    result = run("test", "--update", "rules")
+    assert result.exit_code == 1
+    assert "rules/a.slog leads out of rules: left as it is" in result.stderr
+    assert outside.read_text() == wrong
 
 
 def test_update_writes_long_expectations_one_a_line(run, write: Write) -> None:

@@ -22,6 +22,7 @@ from streamlog.runtime.executor import BEGIN, END, Row
 LAST_TIME = 12
 SYMBOLS = ("a", "b", "ab")
 NUMBERS = range(4)
+PATTERNS = ('"^a.?$"', '"^(a+)+$"', '"[^a]$"', '"(?i)B"', '"\\\\bb|^$"')
 LETTERS = {"s": "X", "n": "N", "f": "F"}  # what variables of strings, numbers, floats are called
 AGGREGATES = ("count", "sum", "avg", "min", "max", "count_distinct", "first", "last")
 Step: TypeAlias = tuple[dict[str, list[Row]], dict[str, int]]
@@ -506,7 +507,8 @@ class _Maker:
         if texts:
             x, y = rng.choice(texts), rng.choice(texts)
             tests += [f"{x} {op} {y}", f"contains({x}, b)", f"starts_with({x}, {y})"]
-            tests += [f'matches({x}, "^a.?$")', f"length({x}) {op} 1", f"{x} ++ {y} != aab"]
+            tests += [f"matches({x}, {rng.choice(PATTERNS)})", f"length({x}) {op} 1"]
+            tests.append(f"{x} ++ {y} != aab")
         scope.literals.append(rng.choice(tests))
 
 

@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
+
+import re2
 
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN
 
@@ -130,8 +131,8 @@ def holds(name: str, text: str, other: str) -> bool:
             return text.startswith(other)
         case "matches":
             try:
-                return re.search(other, text) is not None
-            except re.error as error:
+                return re2.search(other, text) is not None
+            except re2.error as error:
                 raise ValueFailure(f"{other!r} is no regular expression: {error}") from None
         case _:
             raise AssertionError(name)

@@ -162,14 +162,14 @@ def change(path: Path, **entries: object) -> None:
 
 
 def test_foreign_and_newer_ones_are_refused(engine, saved: Path) -> None:
-    change(saved, version=4)
-    with pytest.raises(CheckpointError, match="has version 4; this streamlog reads 3"):
+    change(saved, version=5)
+    with pytest.raises(CheckpointError, match="has version 5; this streamlog reads 4"):
         checkpoint.load(engine(PROGRAM), saved.parent)
     change(saved, format="something else")
-    with pytest.raises(CheckpointError, match="is no checkpoint of streamlog"):
+    with pytest.raises(CheckpointError, match="is not a checkpoint of streamlog"):
         checkpoint.load(engine(PROGRAM), saved.parent)
     (saved / "manifest.json").write_text("[]")
-    with pytest.raises(CheckpointError, match="is no checkpoint of streamlog"):
+    with pytest.raises(CheckpointError, match="is not a checkpoint of streamlog"):
         checkpoint.load(engine(PROGRAM), saved.parent)
     (saved / "manifest.json").unlink()
     with pytest.raises(CheckpointError, match="cannot be read: no such file"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from streamlog.runtime.sinks import open_sink
+from streamlog.runtime.lock import Locked
+from streamlog.runtime.sinks import BEGINNING, Sink, missing_output, open_sink, resumable_sink
 from streamlog.runtime.sources import SourceError
 from streamlog.syntax.ast import Type
 
@@ -19,10 +21,11 @@ ROWS = [
 ]
 
 
-def write(path: Path, **options: object) -> None:
-    sink = open_sink(path, NAMES, TYPES, **options)  # type: ignore[arg-type]
+def write(path: Path, opened: Callable[..., Sink] = open_sink) -> None:
+    sink = opened(path, NAMES, TYPES)
     sink.write(ROWS[:1])
     sink.write(ROWS[1:])
+    sink.commit()
     sink.close()
 
 
@@ -45,9 +48,9 @@ def test_json_lines(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("parts", [False, True])
-def test_parquet(tmp_path: Path, parts: bool) -> None:
-    write(tmp_path / "a.parquet", parts=parts)
+@pytest.mark.parametrize("opened", [open_sink, resumable_sink])
+def test_parquet(tmp_path: Path, opened: Callable[..., Sink]) -> None:
+    write(tmp_path / "a.parquet", opened)
     table = pq.read_table(tmp_path / "a.parquet")
     assert [str(t) for t in table.schema.types] == [
         "timestamp[us, tz=UTC]",
@@ -76,44 +79,90 @@ def test_a_time_outside_the_calendar_is_a_number(tmp_path: Path) -> None:
 def test_text_goes_on_at_the_mark(tmp_path: Path, name: str) -> None:
     write(tmp_path / f"whole-{name}")
     path = tmp_path / name
-    sink = open_sink(path, NAMES, TYPES, parts=True)
+    sink = resumable_sink(path, NAMES, TYPES)
     sink.write(ROWS[:1])
     mark = sink.commit()
     sink.write(ROWS)  # lost in a crash
     sink.close()
-    sink = open_sink(path, NAMES, TYPES, parts=True, mark=mark)
+    sink = resumable_sink(path, NAMES, TYPES, mark)
     sink.write(ROWS[1:])
+    end = sink.commit()
     sink.close()
     assert path.read_bytes() == (tmp_path / f"whole-{name}").read_bytes()
+    assert missing_output(path, end) is None
+    good = path.read_bytes()
+    path.write_bytes(b"x" + good[1:])
+    with pytest.raises(SourceError, match="are not those written to it before"):
+        resumable_sink(path, NAMES, TYPES, mark)
+    assert path.read_bytes() == b"x" + good[1:]
     path.write_bytes(b"")
     with pytest.raises(SourceError, match="has 0 bytes, and"):
-        open_sink(path, NAMES, TYPES, parts=True, mark=mark)
+        resumable_sink(path, NAMES, TYPES, mark)
     path.unlink()
-    with pytest.raises(SourceError, match="cannot be written: no such file"):
-        open_sink(path, NAMES, TYPES, parts=True, mark=mark)
+    with pytest.raises(
+        SourceError, match=r"is missing, and [0-9]+ bytes were written to it before"
+    ):
+        resumable_sink(path, NAMES, TYPES, mark)
+    assert "is missing" in str(missing_output(path, end))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
+def test_a_crash_before_the_first_mark(tmp_path: Path, name: str) -> None:
+    """What was written is not in the way, if it is known to be of this run."""
+    path = tmp_path / name
+    write(path, resumable_sink)
+    with pytest.raises(SourceError, match="is not empty, and this checkpoint knows nothing of it"):
+        resumable_sink(path, NAMES, TYPES)
+    sink = resumable_sink(path, NAMES, TYPES, BEGINNING)
+    sink.write(ROWS)
+    sink.commit()
+    sink.close()
+    if name == "a.parquet":
+        assert pq.read_table(path).num_rows == 2
+    else:
+        write(tmp_path / f"whole-{name}")
+        assert path.read_bytes() == (tmp_path / f"whole-{name}").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+def test_one_run_writes_at_a_time(tmp_path: Path, name: str) -> None:
+    sink = resumable_sink(tmp_path / name, NAMES, TYPES)
+    for mark in (None, BEGINNING):
+        with pytest.raises(Locked, match="is being written by another run"):
+            resumable_sink(tmp_path / name, NAMES, TYPES, mark)
+    sink.close()
+    resumable_sink(tmp_path / name, NAMES, TYPES).close()
 
 
 def test_parts_go_on_at_the_mark(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
-    sink = open_sink(path, NAMES, TYPES, parts=True)
+    sink = resumable_sink(path, NAMES, TYPES)
     sink.write(ROWS[:1])
     mark = sink.commit()
     assert mark == sink.commit() == 1  # an empty part is none
     sink.write(ROWS)
     sink.commit()
+    sink.write(ROWS)  # lost in a crash
+    sink.close()
     (path / "part-000003.parquet.new").write_bytes(b"half")
-    sink = open_sink(path, NAMES, TYPES, parts=True, mark=mark)
+    sink = resumable_sink(path, NAMES, TYPES, mark)
     sink.write(ROWS[1:])
+    end = sink.commit()
     sink.close()
     assert sorted(p.name for p in path.iterdir()) == ["part-000001.parquet", "part-000002.parquet"]
     assert pq.read_table(path).column("n").to_pylist() == [1, -5]
+    assert missing_output(path, end) is None
+    (path / "part-000001.parquet").unlink()
+    with pytest.raises(SourceError, match=r"part-000001.parquet' is missing"):
+        resumable_sink(path, NAMES, TYPES, mark)
+    assert "part-000001.parquet' is missing" in str(missing_output(path, end))
 
 
 def test_a_folder_with_something_in_it_is_not_written_to(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").mkdir()
     (tmp_path / "a.parquet" / "precious.txt").write_text("keep")
     with pytest.raises(SourceError, match="is not empty"):
-        open_sink(tmp_path / "a.parquet", NAMES, TYPES, parts=True)
+        resumable_sink(tmp_path / "a.parquet", NAMES, TYPES)
     assert (tmp_path / "a.parquet" / "precious.txt").exists()
 
 

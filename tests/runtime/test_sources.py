@@ -17,6 +17,7 @@ from streaming import compiled
 
 from streamlog.compiler import compile_file
 from streamlog.runtime.ingest import Checker, Reject
+from streamlog.runtime.prefix import Prefix, problem
 from streamlog.runtime.sources import (
     Input,
     SourceError,
@@ -24,6 +25,8 @@ from streamlog.runtime.sources import (
     format_of,
     merged,
     read,
+    read_file,
+    read_files,
 )
 
 PROGRAM = """
@@ -35,7 +38,10 @@ T0 = 1794729600000000  # 2026-11-15T08:00:00Z
 
 
 def rows_of(path: Path, *, header: bool = True, skip: int = 0) -> list[Any]:
-    return list(read(Input("s", path, header), Checker(compiled(PROGRAM), "s"), skip))
+    checker = Checker(compiled(PROGRAM), "s")
+    if skip:
+        return list(read_file(Input("s", path, header), checker, skip))
+    return list(read(Input("s", path, header), checker))
 
 
 def reasons(found: list[Any]) -> list[tuple[str, str]]:
@@ -88,6 +94,13 @@ def test_csv_quotes(file) -> None:
     found = rows_of(path)
     assert found[:2] == [(T0, 'a "b", c', 1), (T0, "two\nlines", 2)]
     assert reasons(found) == [("5", "column `n`: 'y' is no int")]
+
+
+@pytest.mark.parametrize("size", [131_072, 131_073, 3_000_000])
+def test_a_quoted_field_may_be_long(file, size: int) -> None:
+    long = "x" * (size - 1) + ","
+    path = file("a.csv", f'T,area,n\n{T0},"{long}",1\n{T0},b,2\n')
+    assert rows_of(path) == [(T0, long, 1), (T0, "b", 2)]
 
 
 def test_an_open_quote_costs_one_row(file) -> None:
@@ -247,11 +260,10 @@ def test_a_folder_of_parquet_files(tmp_path: Path) -> None:
         pq.write_table(table, tmp_path / f"part-{n}.parquet")
     assert rows_of(tmp_path) == [(T0, "a", 1), (T0, "a", 2)]
     assert rows_of(tmp_path, header=False) == rows_of(tmp_path)
-    assert rows_of(tmp_path, skip=1) == [(T0, "a", 2)]
 
 
 def test_a_file_that_is_no_parquet(file) -> None:
-    with pytest.raises(SourceError, match="is no Parquet file that can be read"):
+    with pytest.raises(SourceError, match="is not a Parquet file that can be read"):
         rows_of(file("a.parquet", "not at all"))
 
 
@@ -259,10 +271,61 @@ def test_a_file_that_is_no_parquet(file) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="cannot be read: no such file"):
+    with pytest.raises(SourceError, match=r"there is no file '.*missing.csv'"):
         rows_of(tmp_path / "missing.csv")
     with pytest.raises(SourceError, match=r"should end in .csv, .jsonl or .parquet"):
         format_of(tmp_path / "a.dat")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_a_folder_is_all_its_files(tmp_path: Path, suffix: str) -> None:
+    """Those that are not hidden, by name, each bad row with its file and line."""
+    lines = {"csv": f"T,area,n\n{T0},a,{{n}}\nx,b,0\n", "jsonl": f'[{T0}, "a", {{n}}]\n[]\n'}
+    for name, n in (("b", 2), ("a", 1), ("_x", 3), (".y", 4)):
+        (tmp_path / f"{name}.{suffix}").write_text(lines[suffix].format(n=n))
+    (tmp_path / "sub").mkdir()
+    found = rows_of(tmp_path)
+    assert [r for r in found if isinstance(r, tuple)] == [(T0, "a", 1), (T0, "a", 2)]
+    line = {"csv": 3, "jsonl": 2}[suffix]
+    assert [r.where for r in found if isinstance(r, Reject)] == [
+        f"{tmp_path}/{name}.{suffix}:{line}" for name in "ab"
+    ]
+
+
+def test_folders_without_rows_to_read(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"has no .csv, .jsonl or .parquet files"):
+        rows_of(tmp_path)
+    (tmp_path / "_a.csv").write_text("T,area,n\n")
+    (tmp_path / "sub").mkdir()
+    with pytest.raises(SourceError, match=r"has no .csv, .jsonl or .parquet files"):
+        rows_of(tmp_path)
+    (tmp_path / "a.csv").write_text("T,area,n\n")
+    (tmp_path / "a.jsonl").write_text("")
+    with pytest.raises(SourceError, match="are of several kinds: csv, jsonl"):
+        rows_of(tmp_path)
+    (tmp_path / "a.jsonl").rename(tmp_path / "README")
+    with pytest.raises(SourceError, match=r"what kind of file is '.*README'"):
+        rows_of(tmp_path)
+
+
+def test_of_many_files_few_are_open(tmp_path: Path) -> None:
+    """As files that follow each other have it: more of them than a process may open."""
+    sources = []
+    for n in range(300):
+        path = tmp_path / f"{n:03}.csv"
+        path.write_text("T,area,n\n" + "".join(f"{T0 + 10 * n + i},a,{i}\n" for i in range(12)))
+        sources.append(Input("s", path))
+    checkers, prefixes = {"s": Checker(compiled(PROGRAM), "s")}, [Prefix() for _ in sources]
+    most, times = 0, []
+    for _, row in merged(read_files(sources, checkers, [0] * len(sources), prefixes)):
+        if isinstance(row, tuple):
+            times.append(row[0])
+            most = max(most, len(list(Path("/proc/self/fd").iterdir())))
+    assert times == sorted(T0 + 10 * n + i for n in range(300) for i in range(12))
+    assert most < 100
+    for source, prefix in zip(sources, prefixes, strict=True):
+        assert problem(source.path, prefix.record(), "read from") is None
+        assert prefix.size == source.path.stat().st_size
 
 
 def test_rows_that_were_read_before_are_skipped(file) -> None:
@@ -308,6 +371,19 @@ def test_paths_of_a_program_stay_below_its_folder(tmp_path: Path, monkeypatch) -
     for path in ("../outside.csv", str(tmp_path / "outside.csv"), "link.csv", "lib/../../x.csv"):
         with pytest.raises(SourceError, match="lies outside the folder of this program"):
             declared(path)
+    (folder / "data").mkdir()
+    (folder / "data" / "a.csv").write_text("T\n")
+    (folder / "data" / "b.csv").symlink_to(folder / "data" / "a.csv")
+    assert len(declared("data")) == 2
+    for name in ("c.csv", "sub", "_hidden.csv"):
+        target = tmp_path if name == "sub" else tmp_path / "outside.csv"
+        (folder / "data" / name).symlink_to(target)
+        with pytest.raises(SourceError, match=f"the link 'data/{name}' lies outside the folder"):
+            declared("data")
+        (folder / "data" / name).unlink()
+    (folder / "round.csv").symlink_to(folder / "round.csv")
+    with pytest.raises(SourceError, match=r"is not a path|cannot be read|there is no file"):
+        list(read(declared("round.csv")[1], Checker(compile_file(program), "s")))
     with pytest.raises(SourceError, match="a program without a folder has no files"):
         declared_inputs(compiled('stream s(T: int) from "a.csv".\noutput p.\np(T) <- s(T).'))
 

@@ -19,6 +19,14 @@ from streamlog.app.cli import main
 DEMO = Path(__file__).parents[2] / "demos" / "01_first_alarm" / "alarm.slog"
 
 
+DIVIDING = """
+stream s(T: int, n: int).
+output p, q.
+p(T, N) <- s(T, N).
+q(T, 6 // N) <- s(T, N).
+"""
+
+
 def run(*args: object) -> tuple[int, str, str]:
     result = CliRunner().invoke(main, ["run", *map(str, args), "--engine", "spark"])
     return result.exit_code, result.stdout, result.stderr
@@ -59,6 +67,56 @@ def test_a_checkpointed_run_ends_and_is_not_repeated(tmp_path: Path) -> None:
     code, _, err = run(*args)
     assert code == 2 and "has ended" in err
     assert sorted(out.rglob("part*")) == files
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--output", "p=s.csv"), "where the input of `s` is read"),
+        (("--output", "p=in/p.csv", "--input", "s=in"), "where the input of `s` is read"),
+        (("--output", "p=file:///{}/s.csv"), "where the input of `s` is read"),
+        (("--output", "p=o.csv", "--output", "q=./o.csv"), "both write to './o.csv'"),
+        (("--output", "p=o.csv", "--rejects", "o.csv"), "both write to 'o.csv'"),
+        (("--input", "s=s.csv", "--input", "s=t.csv"), "--input s is given twice"),
+        (("--output", "p=o.txt"), "what kind of file is 'o.txt'?"),
+        (("--output", "p=kafka://h:1/t", "--input", "s=kafka://h:1/t?x=1"), "where the input"),
+    ],
+)
+def test_places_are_checked_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("streamlog.app.run_spark._SparkRun.start_spark", None)
+    (tmp_path / "in").mkdir()
+    for name in ("s.csv", "o.csv", "in/a.csv"):
+        (tmp_path / name).write_text("T,n\n1,2\n")
+    (tmp_path / "a.slog").write_text(DIVIDING)
+    args = tuple(arg.format(tmp_path) for arg in args)
+    given = () if "--input" in args else ("--input", "s=s.csv")
+    code, _, err = run("a.slog", *given, *args)
+    assert code == 2
+    assert message in " ".join(err.split())
+    assert {p.read_text() for p in tmp_path.glob("**/*.csv")} == {"T,n\n1,2\n"}
+
+
+def test_a_run_that_fails_leaves_all_outputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.slog").write_text(DIVIDING)
+    (tmp_path / "p.csv").write_text("precious")
+    args = ("a.slog", "--input", "s=s.csv", "--output", "p=p.csv", "--output", "q=q.csv")
+    (tmp_path / "s.csv").write_text("T,n\n1,2\n2,0\n")
+    assert run(*args)[0] == 1
+    (tmp_path / "s.csv").write_text("T,n\n1,2\nx,3\n")
+    assert run(*args, "--strict", "--rejects", "bad.csv")[0] == 1
+    assert (tmp_path / "p.csv").read_text() == "precious"
+    assert "is no int" in (tmp_path / "bad.csv").read_text()
+    assert run(*args)[0] == 0
+    assert (tmp_path / "p.csv").read_text() == "T,N\n1,2\n"
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        *("a.slog", "bad.csv", "p.csv", "q.csv", "s.csv")
+    ]
 
 
 def test_options_of_spark_are_refused_elsewhere() -> None:

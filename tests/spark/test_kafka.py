@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from standalone import streamlog
 
 from streamlog.app.cli import main
+from streamlog.runtime.sources import SourceError
 from streamlog.spark.session import TINY
 from streamlog.spark.topics import CONNECTOR, Topic
 
@@ -88,3 +89,5 @@ def test_what_an_address_says() -> None:
         "startingOffsets": "latest",
         "kafka.security.protocol": "SSL",
     }
+    with pytest.raises(SourceError, match=r"not 'kafka://a:1\?…'$"):
+        Topic.of("kafka://a:1?kafka.ssl.key.password=hunter2")

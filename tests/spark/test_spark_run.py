@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from dialect import DIALECT
 from pyspark.sql import SparkSession
 
 import streamlog
@@ -50,6 +51,20 @@ def test_answers_have_the_programs_columns(spark: SparkSession) -> None:
 def test_an_unknown_input_is_refused(spark: SparkSession) -> None:
     with pytest.raises(InputError, match="did you mean `report`"):
         run(streamlog.compile(ALARM), {"reports": rows(spark, [])})
+
+
+def test_patterns_are_those_of_the_local_engine(spark: SparkSession) -> None:
+    program = streamlog.compile(
+        "stream s(T: int, text: string, pattern: string). output p, slow.\n"
+        "p(T) <- s(T, X, P), matches(X, P).\n"
+        'slow(T) <- s(T, X, P), length(X) > 99, matches(X, "^(a+)+$").'
+    )
+    given = [(i, text, pattern) for i, (text, pattern, _) in enumerate(DIALECT)]
+    given.append((99, "a" * 5_000 + "!", "^(a|aa)+$"))
+    answers = run(program, {"s": rows(spark, given, "T long, text string, pattern string")})
+    found = sorted(row[0] for row in answers["p"].collect())
+    assert found == [i for i, (_, _, is_found) in enumerate(DIALECT) if is_found]
+    assert answers["slow"].count() == 0
 
 
 def test_an_error_in_a_rule_is_told_in_the_rules_words(spark: SparkSession) -> None:

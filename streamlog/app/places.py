@@ -1,0 +1,51 @@
+"""Where a run reads and writes: no two of these places may be one, or one inside the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import click
+
+Named = Sequence[tuple[str, str]]  # what it is for, and the place
+
+
+def check_places(inputs: Named, outputs: Named, checkpoint: str | None) -> None:
+    """Refuse to write where something else is read or written."""
+    written = list(outputs)
+    if checkpoint is not None:
+        written.append(("--checkpoint", checkpoint))
+    for (one, place), (other, elsewhere) in combinations(written, 2):
+        if _meet(place, elsewhere):
+            raise click.UsageError(f"{one} and {other} both write to '{elsewhere}'")
+    for option, place in written:
+        for source, elsewhere in inputs:
+            if _meet(place, elsewhere):
+                raise click.UsageError(f"{option} would write to '{place}', where {source} is read")
+
+
+def _meet(place: str, other: str) -> bool:
+    one, two = _located(place), _located(other)
+    if isinstance(one, str) or isinstance(two, str):
+        both = f"{one}/", f"{two}/"
+        return both[0].startswith(both[1]) or both[1].startswith(both[0])
+    if one.is_relative_to(two) or two.is_relative_to(one):
+        return True
+    try:
+        return one.samefile(two)  # also by another hard link
+    except OSError:
+        return False
+
+
+def _located(place: str) -> Path | str:
+    """A path of this machine without links, or an address without options."""
+    if place.startswith("file:/"):
+        place = unquote(urlsplit(place).path)
+    if "://" not in place:
+        try:
+            return Path(place).resolve()
+        except (OSError, RuntimeError):
+            raise click.UsageError(f"'{place}' is not a path: its links go round") from None
+    return place.partition("?")[0].rstrip("/")
