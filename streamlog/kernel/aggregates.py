@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from math import fsum
 from typing import Any
 
 from streamlog.plan.steps import Grouping
-from streamlog.runtime.functions import EvaluationError, whole
+from streamlog.runtime.functions import EvaluationError, exact_sum, whole
 
 # (group, values to aggregate, timestamps of the goals, what tells it from other solutions)
 Solution = tuple[tuple[Any, ...], tuple[Any, ...], tuple[int, ...], Any]
@@ -19,12 +18,11 @@ def _sum(values: list[Any], orders: list[tuple[int, ...]]) -> Any:
 
 
 def _average(values: list[Any], orders: list[tuple[int, ...]]) -> Any:
-    return _total(values) / len(values)
+    return float(_total(values)) / len(values)
 
 
 def _total(values: list[Any]) -> Any:
-    """Of floats the exact sum, rounded once: `sum` would depend on the order of arrival."""
-    return fsum(values) if isinstance(values[0], float) else sum(values)
+    return exact_sum(values) if isinstance(values[0], float) else sum(values)
 
 
 def _average_duration(values: list[Any], orders: list[tuple[int, ...]]) -> Any:

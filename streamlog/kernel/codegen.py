@@ -119,7 +119,7 @@ class _Generator:
     def _pipeline(self, rule: RulePlan, pipeline: Pipeline, start: Atom | None) -> None:
         def body() -> None:
             known = variables(start) if start else ()
-            self._chain(pipeline.steps, known, rule, lambda: self._found(rule))
+            self._chain(pipeline.steps, known, rule.carries, rule, lambda: self._found(rule))
 
         if start is None:
             body()
@@ -153,19 +153,21 @@ class _Generator:
         self,
         steps: Sequence[Step],
         known: Iterable[Var],
+        shown: Iterable[Var],
         rule: RulePlan,
         then: Callable[[], None],
     ) -> None:
         """Steps one inside the other, but not more than Python can nest: then what has been
-        bound so far is gathered, and the next steps go through that."""
-        shown = {v.name for x in (*rule.carries, *rule.head, *rule.order) for v in variables(x)}
+        bound so far is gathered, and the next steps go through that. `known` is bound before,
+        `shown` is read afterwards."""
+        later = {v.name for v in shown}
         bound = {v.name: v for v in known}
         loop: AbstractContextManager[None] = nullcontext()
         *parts, last = [steps[i : i + _NESTED] for i in range(0, len(steps), _NESTED)] or [()]
         for number, part in enumerate(parts, 1):
             rest = steps[number * _NESTED :]
             bound |= {v.name: v for s in part for v in bindings(s)}
-            used = shown | {v.name for s in rest for v in reads(s)}
+            used = later | {v.name for s in rest for v in reads(s)}
             live = as_tuple(name(v) for n, v in sorted(bound.items()) if n in used)
             gather = partial(self.out, f"part{number}.append({live})")
             self.out(f"part{number} = []")
@@ -189,10 +191,7 @@ class _Generator:
                 with self.out.block(f"if {test(literal)}:"):
                     go_on()
             case Extend(var, term):
-                value = python(term)
-                if _computes(term) and self._is_whole(rule, var):
-                    value = f"whole({value})"
-                self.out(f"{name(var)} = {value}")
+                self.out(f"{name(var)} = {self._extended(rule, var, term)}")
                 go_on()
             case Join():
                 self._join(step, go_on)
@@ -201,8 +200,17 @@ class _Generator:
             case Exists((Join() as join, *tests)) if self._is_a_loop(step):
                 self._look(join, tests, rule, step.wanted, go_on)
             case Exists():
-                with self.out.block(f"if {self._exists(step)}:"):
+                with self.out.block(f"if {self._exists(step, rule)}:"):
                     go_on()
+
+    def _extended(self, rule: RulePlan, var: Var, term: Term) -> str:
+        """A variable's value; one that is computed must be one of its type's."""
+        value = python(term)
+        if not _computes(term):
+            return value
+        if self.types.variable(rule.rule, var.name) == {Type.FLOAT}:
+            return f"finite({value})"
+        return f"whole({value})" if self._is_whole(rule, var) else value
 
     def _is_whole(self, rule: RulePlan, var: Var) -> bool:
         types = self.types.variable(rule.rule, var.name)
@@ -244,7 +252,7 @@ class _Generator:
             values = "rows[low:high]"
             if column is not None and is_stored(index, column) and index.columns != (column,):
                 values = f"(r[{place(index, column)}] for r in {values})"
-            total = f"fsum({values})"
+            total = f"exact_sum([*{values}])"
             if column in index.sums:
                 total = "totals[high] - totals[low]"
             match fold.func:
@@ -257,8 +265,9 @@ class _Generator:
                 case "sum":
                     value = f"whole({total})" if type_ in WHOLE else total
                 case "avg":
-                    sign = "//" if type_ is Type.DURATION else "/"
-                    value = f"({total}) {sign} (high - low)"
+                    value = f"float({total}) / (high - low)"
+                    if type_ is Type.DURATION:
+                        value = f"({total}) // (high - low)"
                 case function:
                     value = f"{function}({values})"
             self.out(f"{name(fold.var)} = {value}")
@@ -313,14 +322,14 @@ class _Generator:
 
     # ------------------------------------------------------------------ checks
 
-    def _exists(self, step: Exists) -> str:
+    def _exists(self, step: Exists, rule: RulePlan) -> str:
         """An expression; for anything but a single look-up, a comprehension that stops early."""
         match step.steps:
             case (Join(_, Index(_, _, Store.EARLIEST), _, high) as join,) if high is not None:
                 sign = "<=" if step.wanted else ">"
                 found = f"{stored(join.index)}.get({self._key(join)}, never)"
                 return f"{found} {sign} {python(high)}"
-        found = self._simple(step) or self._general(step)
+        found = self._simple(step) or self._general(step, rule)
         return found if step.wanted else f"not ({found})"
 
     def _is_a_loop(self, step: Exists) -> bool:
@@ -361,7 +370,7 @@ class _Generator:
                 high = "never" if join.high is None else python(join.high)
                 return f"any_between({table}.get({key}), {low}, {high})"
 
-    def _general(self, step: Exists) -> str:
+    def _general(self, step: Exists, rule: RulePlan) -> str:
         """`any(True for row1 in … for v_X in (row1[1],) if …)`."""
         clauses: list[str] = []
         bound: dict[str, Var] = {}
@@ -379,9 +388,9 @@ class _Generator:
                 case Filter(literal):
                     clauses.append(f"if {test(literal)}")
                 case Extend(var, term):
-                    clauses.append(f"for {name(var)} in ({python(term)},)")
+                    clauses.append(f"for {name(var)} in ({self._extended(rule, var, term)},)")
                 case Exists():
-                    clauses.append(f"if {self._exists(inner)}")
+                    clauses.append(f"if {self._exists(inner, rule)}")
         self.depth -= sum(isinstance(s, Join) for s in step.steps)
         if not clauses or not clauses[0].startswith("for"):
             clauses.insert(0, "for _ in (0,)")
@@ -420,7 +429,8 @@ class _Generator:
                 def decided() -> None:
                     self._emit(rule, row)
 
-                self._chain(rule.checks, rule.carries, rule, decided)
+                shown = [v for x in (*rule.head, *rule.order) for v in variables(x)]
+                self._chain(rule.checks, rule.carries, shown, rule, decided)
 
     def _emit(self, rule: RulePlan, row: str | None) -> None:
         if rule.group is not None:
@@ -442,7 +452,7 @@ class _Generator:
         value = python(term)
         type_ = self.types.column(rule.rule.head.pred, position)
         if type_ is Type.FLOAT:
-            return f"float({value})"
+            return f"finite({value})" if _computes(term) else f"float({value})"
         if _computes(term) and type_ not in (Type.STRING, Type.BOOL):
             return f"whole({value})"
         return value

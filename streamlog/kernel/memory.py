@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from math import fsum
 from typing import Any
 
 from streamlog.kernel import stores
@@ -32,7 +31,6 @@ class Memory:
             "any_between": stores.any_between,
             "put_late": stores.put_late,
             "once": stores.ONCE,
-            "fsum": fsum,
             "seat": seat,
             "never": END,
             "ever": BEGIN,

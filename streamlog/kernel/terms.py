@@ -54,6 +54,8 @@ def python(term: Term) -> str:
             return f"(-{python(operand)})"
         case BinOp("++", left, right):
             return f"({python(left)} + {python(right)})"
+        case BinOp("/", left, right):  # `functions.divide`
+            return f"(float({python(left)}) / {python(right)})"
         case BinOp(op, left, right):
             return f"({python(left)} {op} {python(right)})"
         case Call("length", (text,)):

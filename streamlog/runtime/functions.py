@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from math import isclose
+from collections.abc import Sequence
+from fractions import Fraction
+from math import fsum, isclose, isfinite
 
 from streamlog.analysis.patterns import PatternError, compiled
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN
@@ -17,6 +19,30 @@ def whole(value: int) -> int:
     if not INT64_MIN <= value <= INT64_MAX:
         raise EvaluationError(f"{value} does not fit into 64 bits")
     return value
+
+
+def finite(value: float) -> float:
+    """The value as a float, if it is a number: neither infinite nor none at all."""
+    result = float(value)
+    if not isfinite(result):
+        raise EvaluationError("the result is beyond the range of floats")
+    return result
+
+
+def exact_sum(values: Sequence[float]) -> float:
+    """The sum of floats, rounded once: it does not depend on their order."""
+    try:
+        return fsum(values)
+    except OverflowError:  # on the way, which the order decides, or in the end
+        try:
+            return float(sum(map(Fraction, values)))
+        except OverflowError:
+            raise EvaluationError("the sum is beyond the range of floats") from None
+
+
+def divide(one: float, other: float) -> float:
+    """As `/` does: of whole numbers too, as floats, the way other engines have it."""
+    return float(one) / float(other)
 
 
 def floor(value: float, step: float) -> float:
@@ -54,4 +80,12 @@ def matches(text: str, pattern: str) -> bool:
 
 
 # What generated code may call, besides Python's own.
-FUNCTIONS = {"whole": whole, "floor": floor, "ceil": ceil, "substr": substr, "matches": matches}
+FUNCTIONS = {
+    "whole": whole,
+    "finite": finite,
+    "exact_sum": exact_sum,
+    "floor": floor,
+    "ceil": ceil,
+    "substr": substr,
+    "matches": matches,
+}

@@ -256,7 +256,7 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
-    "/": operator.truediv,
+    "/": functions.divide,
     "//": operator.floordiv,
     "%": operator.mod,
     "++": operator.add,

@@ -11,7 +11,7 @@ import enum
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from math import fsum, isclose
+from math import isclose
 from typing import Any, TypeAlias
 
 from attrs import field, frozen
@@ -22,6 +22,7 @@ from streamlog.compiler import the
 from streamlog.runtime.absence import Absence, Absences
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import END, Row
+from streamlog.runtime.functions import exact_sum
 from streamlog.runtime.query import Binding, QueryError, Solver, evaluate
 from streamlog.syntax.ast import (
     Agg,
@@ -388,9 +389,9 @@ def _is_result(func: str, values: list[Any], value: Any) -> bool:
         case "count_distinct":
             return bool(len(set(values)) == value)
         case "sum":
-            return isclose(fsum(values), value)
+            return isclose(exact_sum(values), value)
         case "avg":
-            return isclose(fsum(values) / len(values), value, abs_tol=1)  # durations are whole
+            return isclose(exact_sum(values) / len(values), value, abs_tol=1)  # durations are whole
         case _:
             return value in values
 

@@ -36,7 +36,7 @@ from streamlog.plan.sql import (
 from streamlog.plan.steps import Fold, RulePlan
 from streamlog.plan.strategies import NO_PATHS
 from streamlog.runtime.executor import BEGIN, Limits, Row
-from streamlog.spark import graph, tasks, wire
+from streamlog.spark import graph, sums, tasks, wire
 from streamlog.spark.columns import ColumnTypes
 from streamlog.spark.fixpoint import Versions, fixpoint
 from streamlog.syntax.ast import Type
@@ -128,6 +128,7 @@ class Evaluation:
         self.width = max([tasks.width(self.plan), *map(len, types.values())])
         self.known = known_facts(self.plan, closed)
         self._prefix = f"streamlog_{next(_numbers)}_"
+        sums.register(spark)
         self._numbers = {pred: number for number, pred in enumerate(self.plan.arity)}
         self.context = evolve(
             context(program, types),

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import re2
@@ -50,7 +51,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
-    "/": operator.truediv,
+    "/": lambda left, right: float(left) / float(right),
     "//": operator.floordiv,
     "%": operator.mod,
     "++": operator.add,
@@ -145,7 +146,7 @@ def total(values: Iterable[Any]) -> Value:
     values = list(values)
     if any(isinstance(v, float) for v in values):
         try:
-            return checked(math.fsum(values))
+            return checked(float(sum(map(Fraction, values))))  # rounded once
         except OverflowError:
             raise ValueFailure("the sum is too large for a float") from None
     return checked(sum(values))
@@ -157,7 +158,7 @@ def average(values: Iterable[Any], *, of_durations: bool) -> Value:
         return sum(values) // len(values)
     if any(isinstance(v, float) for v in values):
         return checked(total(values) / len(values))  # type: ignore[operator]
-    return sum(values) / len(values)
+    return float(sum(values)) / len(values)
 
 
 def at_the_end(candidates: Iterable[tuple[tuple[int, ...], Any]], *, last: bool) -> Value:

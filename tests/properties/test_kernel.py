@@ -11,6 +11,7 @@ What has gone wrong lies in `found/`, with facts.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -18,6 +19,7 @@ import best_programs
 import pytest
 from kernel_checks import check, check_answers_alone, check_one_per_key, compiled
 from oracle.programs import Case, random_case
+from unusual import unusual
 
 from streamlog.compiler import compile_source, the
 from streamlog.diagnostics import Source
@@ -37,6 +39,22 @@ def test_the_kernel_agrees_with_the_oracle(first: int) -> None:
             check(case, rng)
         except Exception as error:
             pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}\n{case.tables}")
+
+
+@pytest.mark.parametrize("make", [random_case, best_programs.random_case])
+@pytest.mark.parametrize("first", range(SEED, SEED + PAIRS // 6, SHARD))
+def test_unusual_programs_agree_with_the_oracle(first: int, make: Callable[[Random], Case]) -> None:
+    changed = 0
+    for seed in range(first, first + SHARD):
+        rng = Random(seed)
+        usual = make(rng)
+        case = unusual(usual, rng)
+        changed += case != usual
+        try:
+            check(case, rng)
+        except Exception as error:
+            pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}\n{case.tables}")
+    assert changed > SHARD / 2
 
 
 @pytest.mark.parametrize("first", range(SEED, SEED + PAIRS // 5, SHARD))
@@ -86,6 +104,7 @@ def test_found_programs(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     program = compile_source(Source(path.name, text))
     schema = the(program.schema)
-    if program.ok and schema.facts:
+    assert program.ok, program.diagnostics
+    if schema.facts:
         for seed in range(5):
             check(Case(text, {s: [] for s in schema.streams}, {}), Random(seed))

@@ -1,8 +1,8 @@
 """Random programs full of windows, floats, durations, divisions, texts and nested negations.
 
 `oracle.programs` throws rules together from goals; these are about what stands in them. Some run
-on a calendar, some on plain numbers; none is recursive. Floats are multiples of a quarter, so that
-sums are exact in any order.
+on a calendar, some on plain numbers; none is recursive. Some floats are very large or very small,
+and a tenth is none: their sums must not depend on the order.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ SECOND = 1_000_000
 LAST = 12
 TEXTS = ("a", "b", "ab", "ba", "", "Aé")
 NAMES = {"s": "X", "n": "N", "f": "F", "d": "D"}  # texts, whole numbers, floats, durations
+FLOATS = (1e16, -1e16, 0.1, -0.3, 1e-300, 1e300, -1e300, 123456789.123)
 OPERATORS = ("<", "<=", ">", ">=", "!=", "!=", "=")
 RESULTS = {"count": "n", "count_distinct": "n"}  # of aggregates that have a type of their own
 
@@ -104,7 +105,7 @@ class Maker:
         values: dict[str, Callable[[], object]] = {
             "s": lambda: rng.choice(TEXTS[:2] if self.chance(0.8) else TEXTS),
             "n": lambda: rng.randint(-2, 4),
-            "f": lambda: rng.randint(-4, 8) / 4,
+            "f": lambda: rng.choice(FLOATS) if self.chance(0.2) else rng.randint(-4, 8) / 4,
             "d": lambda: rng.randint(-1, 4) * unit,
         }
         data = tuple(values[letter]() for letter in pred.columns)

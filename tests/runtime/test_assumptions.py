@@ -1,4 +1,4 @@
-"""What the facts of a table fix: a row from elsewhere that breaks it is refused, with the reason."""
+"""What the facts of a table fix: a row from elsewhere that breaks it is refused, with a reason."""
 
 from __future__ import annotations
 

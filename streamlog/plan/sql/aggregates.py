@@ -1,7 +1,9 @@
 """Groups of solutions to values, as `kernel.aggregates` makes them.
 
-Sums of floats are as exact as the engine's `SUM`, which is not the kernel's exact sum: the last
-digits may differ.
+A sum does not depend on the order or the partitions of its rows. Floats are gathered for
+`runtime.functions.exact_sum`, which the engine must have under the name of `EXACT_SUM`. Whole
+numbers are added up as multiples of 2^32 and what is left: so what does not fit into 64 bits on
+the way is no error.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from sqlglot import exp
 from streamlog.plan.sql.context import Untyped
 from streamlog.plan.sql.terms import Value, quotient
 from streamlog.syntax.ast import Type
+
+EXACT_SUM = "streamlog_exact_sum"
 
 
 def aggregate(func: str, what: Value, order: list[exp.Expr], is_duration: bool) -> exp.Expr:
@@ -24,11 +28,11 @@ def aggregate(func: str, what: Value, order: list[exp.Expr], is_duration: bool) 
         case "count_distinct":
             return exp.Count(this=exp.Distinct(expressions=[column.copy()]))
         case "sum" if what.is_whole:
-            return exp.cast(exp.Sum(this=column.copy()), "BIGINT")
+            return exp.cast(_total(what), "BIGINT")
         case "sum":
-            return exp.Sum(this=column.copy())
+            return _total(what)
         case "avg":
-            return mean(exp.Sum(this=column.copy()), exp.Count(this=exp.Star()), is_duration).sql
+            return mean(_total(what), exp.Count(this=exp.Star()), is_duration).sql
         case "min":
             return exp.Min(this=column.copy())
         case "max":
@@ -37,6 +41,21 @@ def aggregate(func: str, what: Value, order: list[exp.Expr], is_duration: bool) 
             return _at_the_end(func, column, order)
         case _:
             raise ValueError(f"unknown aggregate {func}")
+
+
+def _total(what: Value) -> exp.Expr:
+    if not what.is_whole:
+        values = exp.ArrayAgg(this=what.sql.copy())
+        return exp.Anonymous(this=EXACT_SUM, expressions=[values])
+    unit = exp.Literal.number(2**32)
+    high = exp.Sum(this=exp.IntDiv(this=what.sql.copy(), expression=unit))
+    low = exp.Sum(this=exp.Mod(this=what.sql.copy(), expression=unit.copy()))
+    return exp.Paren(
+        this=exp.Add(
+            this=exp.Mul(this=exp.cast(high, "DECIMAL(38, 0)"), expression=unit.copy()),
+            expression=low,
+        )
+    )
 
 
 def mean(total: exp.Expr, count: exp.Expr, is_duration: bool) -> Value:

@@ -12,7 +12,7 @@ from streamlog.plan.sql.context import HIGH, LOW, Context, Unsupported, paramete
 from streamlog.plan.sql.first import first_of_each
 from streamlog.plan.sql.rows import Rows, Scope
 from streamlog.plan.sql.steps import run
-from streamlog.plan.sql.terms import Value, as_double, in_64_bits, value
+from streamlog.plan.sql.terms import Value, as_double, finite, in_64_bits, value
 from streamlog.plan.steps import Grouping, RulePlan
 from streamlog.plan.walk import reads
 from streamlog.syntax.ast import Agg, Const, Term, Type
@@ -161,7 +161,7 @@ def _head(rule: RulePlan, position: int, term: Term, rows: Rows, context: Contex
     is_float = context.column_of(rule.rule.head.pred, position) is Type.FLOAT
     if is_float and found.is_whole and not converts:
         found = as_double(found)
-    return in_64_bits(found)
+    return in_64_bits(finite(found))
 
 
 def _nothing(pred: str, context: Context) -> exp.Query:

@@ -13,7 +13,7 @@ from attrs import evolve
 from sqlglot import exp
 
 from streamlog.plan.sql.context import HIGH, LOW, Context, Unsupported, Version, parameter
-from streamlog.plan.sql.terms import Env, Value, compare, equal, test, value
+from streamlog.plan.sql.terms import Env, Value, compare, equal, finite, test, value
 from streamlog.plan.steps import Extend, Filter, RulePlan
 from streamlog.syntax.ast import Atom, Const, Term, Type, Var
 from streamlog.syntax.pretty import pretty
@@ -95,6 +95,7 @@ class Rows:
         self.require(exp.or_(condition.sql, *condition.fails))
 
     def extend(self, name: str, what: Value) -> None:
+        what = what if self.is_test else finite(what)
         self._may_fail(what)
         if name in self.env:
             raise ValueError(f"{name} has a value")
@@ -236,5 +237,10 @@ class Rows:
 
 
 _DIVISION = exp.Anonymous(
-    this="raise_error", expressions=[exp.Literal.string("division by zero, or a step of no size")]
+    this="raise_error",
+    expressions=[
+        exp.Literal.string(
+            "division by zero, a step of no size, or a result beyond the range of floats"
+        )
+    ],
 )

@@ -8,6 +8,7 @@ dividing whole numbers beyond 2^53 may round twice, and a zero has no sign.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 
 from attrs import evolve, frozen
@@ -373,6 +374,17 @@ def as_double(number: Value) -> Value:
         const = float(number.const)
         return Value(_literal(const), Type.FLOAT, const=const)
     return Value(exp.cast(number.sql.copy(), "DOUBLE"), Type.FLOAT, number.fails)
+
+
+def finite(number: Value) -> Value:
+    """A computed float, and that it is an error where it is none of the numbers there are."""
+    if number.type is not Type.FLOAT or number.const is not None:
+        return number
+    if isinstance(number.sql, exp.Column):
+        return number
+    most = _literal(sys.float_info.max)
+    inside = exp.Between(this=number.sql.copy(), low=exp.Neg(this=most), high=most.copy())
+    return evolve(number, fails=(*number.fails, exp.Not(this=exp.paren(inside))))
 
 
 def in_64_bits(number: Value) -> Value:

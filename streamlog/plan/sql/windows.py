@@ -1,9 +1,9 @@
 """The fold of a window: an aggregate over the rows in a range of time around each row.
 
 Counts, and sums of whole numbers, are differences of running sums: one line up to the range's end,
-one up to its beginning. A running sum of floats would lose what the kernel's exact sum keeps, and
-minima have no differences: these take a RANGE frame, which costs each row its window, and only
-if the window's ends are a fixed distance away. Sums of floats may differ in their last digits.
+one up to its beginning. Minima have no differences: these take a RANGE frame, which costs each row
+its window, and only if the window's ends are a fixed distance away. Sums of floats are the
+kernel's, which are exact.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ def fold(rows: Rows, step: Fold, wanted: Collection[str]) -> None:
     type_ = _type(rows, step)
     if step.func == "count" or (step.func in ("sum", "avg") and type_ is not Type.FLOAT):
         _by_differences(rows, step, type_, needed)
+    elif step.func in ("sum", "avg"):
+        raise Unsupported(
+            f"`{pretty(step.join.atom)}`: the exact {step.func} of floats over a window"
+        )
     else:
         _by_frame(rows, step, type_, needed)
 
@@ -133,18 +137,13 @@ def _by_frame(rows: Rows, step: Fold, type_: Type | None, needed: set[str]) -> N
     match step.func:
         case "min":
             results["total"] = exp.Min(this=column)
-        case "max":
-            results["total"] = exp.Max(this=column)
         case _:
-            results["total"] = exp.Sum(this=column)
+            results["total"] = exp.Max(this=column)
     line = _line(rows, step, frame=frame)
     alias = in_line(rows, line, rows.env[anchor], results, needed)
     count, total = exp.column("n", alias), exp.column("total", alias)
     rows.require(exp.GT(this=count.copy(), expression=_ZERO.copy()))
-    result = Value(total, type_)
-    if step.func == "avg":
-        result = mean(total, count, is_duration=False)
-    rows.extend(step.var.name, result)
+    rows.extend(step.var.name, Value(total, type_))
 
 
 def _anchor(term: Term) -> str | None:
