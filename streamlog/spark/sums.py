@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 
 from streamlog.plan.sql.aggregates import EXACT_SUM
 from streamlog.runtime.functions import exact_sum
@@ -12,7 +12,7 @@ from streamlog.runtime.functions import exact_sum
 
 def register(spark: SparkSession) -> None:
     """Queries call it by name."""
-    spark.udf.register(EXACT_SUM, arrow_udf(_sums, "double", ArrowUDFType.SCALAR))
+    spark.udf.register(EXACT_SUM, arrow_udf(_sums, "double"))  # type: ignore[call-overload]
 
 
 def _sums(values: pa.Array) -> pa.Array:
