@@ -162,7 +162,7 @@ class Nest:
             then()
 
     def bind(self, atom: Atom, row: str, index: Index | None, then: Callable[[], None]) -> None:
-        """The goal's variables from a row; a constant or a repeated variable is a test.
+        """The goal's variables from a row; a constant is a test.
 
         Of a row out of an index, those columns that are stored and not known.
         """
@@ -171,12 +171,11 @@ class Nest:
         for position, arg in enumerate(atom.args):
             if index is not None and not is_stored(index, position):
                 continue
-            if isinstance(arg, Var) and name(arg) not in targets.values():
+            if isinstance(arg, Var):
                 targets[position if index is None else place(index, position)] = name(arg)
             else:
                 value = f"{row}[{position}]" if index is None else column_of(index, row, position)
-                known = name(arg) if isinstance(arg, Var) else self._constant(atom, position)
-                tests.append(f"{value} == {known}")
+                tests.append(f"{value} == {self._constant(atom, position)}")
         width = len(atom.args)
         if index is not None and index.columns is not None:
             width = len(index.columns)
@@ -246,7 +245,7 @@ class Nest:
         join = step.steps[0]
         table, key = stored(join.index), self._key(join)
         free = [a for i, a in enumerate(join.atom.args) if i not in join.index.fixed]
-        if len(set(free)) < len(free) or not all(isinstance(a, Var) for a in free):
+        if not all(isinstance(a, Var) for a in free):
             return None
         match join.index.store:
             case Store.EARLIEST:
@@ -293,19 +292,14 @@ class Nest:
             found = f"{stored(index)}.get({self._key(join)})"
             rows = f"between({found}, {int(index.has_rows)}, {low}, {high})"
         yield f"for {row} in {rows}"
-        first: dict[str, str] = {}
         for position, arg in enumerate(join.atom.args):
             if not is_stored(index, position):
                 continue
             value = column_of(index, row, position)
             if isinstance(arg, Const):
                 yield f"if {value} == {self._constant(join.atom, position)}"
-            elif isinstance(arg, Var) and arg.name in first:
-                yield f"if {value} == {first[arg.name]}"
-            elif isinstance(arg, Var):
-                first[arg.name] = value
-                if arg.name in needed:
-                    yield f"for {name(arg)} in ({value},)"
+            elif isinstance(arg, Var) and arg.name in needed:
+                yield f"for {name(arg)} in ({value},)"
 
 
 def computes(term: Term) -> bool:

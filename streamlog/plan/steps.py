@@ -81,6 +81,11 @@ class Join:
     high: Term | None = None
     not_itself: bool = False
 
+    def __attrs_post_init__(self) -> None:
+        names = [a.name for a in self.atom.args if isinstance(a, Var)]
+        if len(set(names)) < len(names):
+            raise ValueError("goals are desugared: a variable stands in one place")
+
 
 @frozen
 class Filter:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from attrs import evolve
@@ -110,5 +109,4 @@ def _readings(steps: tuple[Step, ...], later: set[str]) -> Iterator[tuple[Join, 
 
 def _columns(join: Join, later: set[str]) -> set[int]:
     free = [(p, a) for p, a in enumerate(join.atom.args) if p not in join.index.fixed]
-    names = Counter(a.name for _, a in free if isinstance(a, Var))
-    return {p for p, a in free if not isinstance(a, Var) or names[a.name] > 1 or a.name in later}
+    return {p for p, a in free if not isinstance(a, Var) or a.name in later}

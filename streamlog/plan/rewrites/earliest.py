@@ -17,8 +17,7 @@ def earliest(test: Exists, replaced: frozenset[str]) -> Exists:
     match test.steps:
         case (Join(atom, Index(pred, key, Store.BY_TIME), None, high) as join,) if high:
             free = [a for i, a in enumerate(atom.args) if i not in key]
-            is_plain = len(set(free)) == len(free) and all(isinstance(a, Var) for a in free)
-            if is_plain and pred not in replaced:
+            if all(isinstance(a, Var) for a in free) and pred not in replaced:
                 index = Index(pred, key, Store.EARLIEST)
                 return evolve(test, steps=(evolve(join, index=index),))
     return test

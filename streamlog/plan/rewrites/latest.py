@@ -115,8 +115,6 @@ def _is_one_of(own: _Own, rival: Atom, column: int, bounds: Sequence[Comparison]
             return False
         if not is_free and (its != mine or _names([its]) & own.names):
             return False
-    if len(free) < sum(isinstance(a, Var) and a.name in free for a in rival.args):
-        return False
     mine, its = own.goal.args[0], rival.args[0]
 
     def as_mine(term: Term) -> Term:
