@@ -48,6 +48,39 @@ def test_answers_have_the_programs_columns(spark: SparkSession) -> None:
     assert answers.late.count() == 0
 
 
+def test_rows_that_break_what_facts_fix_are_refused(spark: SparkSession) -> None:
+    program = streamlog.compile(
+        "stream s(T: int, k: string). stream r(T: int, k: string).\n"
+        "table limit(kind: string, n: int). limit(fast, 5). limit(slow, 100). output alone.\n"
+        "alone(T, K) <- s(T, K), limit(fast, N), not (r(T1, K), T <= T1, T1 <= T + N)."
+    )
+    answers = run(
+        program,
+        {
+            "s": rows(spark, [(1, "a")], "T long, k string"),
+            "r": rows(spark, [(9, "a")], "T long, k string"),
+            "limit": rows(spark, [("fast", 50), ("slow", 500)], "kind string, n long"),
+        },
+    )
+    assert [tuple(row) for row in answers["alone"].collect()] == [(1, "a")]
+    (bad,) = answers.rejects.collect()
+    assert (bad["stream"], bad["reason"]) == (
+        "limit",
+        "column `n`: the rule for `alone` in line 3 relies on the fact 5 of the program; "
+        "to allow others, declare the range of `n`",
+    )
+
+
+def test_names_that_spark_would_take_for_each_other(spark: SparkSession) -> None:
+    program = streamlog.compile(
+        "stream s(T: int, a: int, b: int). output pA, pa, ﬁ.\n"
+        "pA(T, Ab, AB) <- s(T, Ab, AB). pa(T, ℌ) <- s(T, ℌ, H), H > 3. ﬁ(T) <- pa(T, _)."
+    )
+    answers = run(program, {"s": rows(spark, [(1, 2, 3), (2, 5, 4)], "T long, a long, b long")})
+    found = {name: sorted(map(tuple, answers[name].collect())) for name in ("pA", "pa", "ﬁ")}
+    assert found == {"pA": [(1, 2, 3), (2, 5, 4)], "pa": [(2, 5)], "ﬁ": [(2,)]}
+
+
 def test_an_unknown_input_is_refused(spark: SparkSession) -> None:
     with pytest.raises(InputError, match="did you mean `report`"):
         run(streamlog.compile(ALARM), {"reports": rows(spark, [])})
