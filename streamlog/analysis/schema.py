@@ -109,7 +109,7 @@ class Schema:
                     for a in atom.args
                 ]
                 names = [a.name for a in args if isinstance(a, Var) and not a.is_anonymous]
-                if len(set(names)) == atom.arity:
+                if len({n.casefold() for n in names}) == atom.arity:  # files may not tell `A` from `a`
                     result.setdefault(atom.pred, tuple(names))
         for predicate in self.predicates.values():
             unnamed = (

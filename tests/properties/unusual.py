@@ -6,6 +6,7 @@ for it. So every shape of every generator is combined with each of them:
     repeated          r(T0, V, V)          a variable twice in a goal, perhaps its timestamp
     without_columns   yes, not no()        tables and rules that have no arguments
     ranged            among(N)             a variable with a range from facts, perhaps a timestamp
+    divided           not zero(N), 6 // N  a division that another goal makes safe
     renamed           ℌ beside H, ﬁ, ªx    names that Python would take for each other
     in_the_future     p(T + 2) <- …        heads after their goals
     crowded           a(T, _) 25 times     many goals in one rule
@@ -128,23 +129,33 @@ def _without_columns(case: Case, program: Compilation, rng: Random) -> Case | No
 
 
 def _ranged(case: Case, program: Compilation, rng: Random) -> Case | None:
-    types, number = the(program.types), rng.randrange(1000)
+    number = rng.randrange(1000)
     values = sorted(rng.sample(range(10), rng.choice([1, 3, 8])))
 
     def change(rule: Rule) -> Rule | None:
-        names = [
-            arg.name
-            for literal in rule.body
-            if isinstance(literal, Atom) and literal.pred not in FILTERS
-            for i, arg in enumerate(literal.args)
-            if isinstance(arg, Var) and arg.name != "_"
-            if types.column(literal.pred, i) is Type.INT
-        ]
+        names = _whole_numbers(rule, program)
         return _with_goal(rule, rng, f"among{number}({rng.choice(names)})") if names else None
 
     facts = " ".join(f"among{number}({v})." for v in values)
     bounds = f": int {values[0]}..{values[-1]}" if rng.random() < 0.5 else ": int"
     return _with_rule(case, program, rng, change, [f"table among{number}(n{bounds}). {facts}"])
+
+
+def _divided(case: Case, program: Compilation, rng: Random) -> Case | None:
+    number = rng.randrange(1000)
+
+    def change(rule: Rule) -> Rule | None:
+        names = _whole_numbers(rule, program)
+        if not names:
+            return None
+        name = rng.choice(names)
+        safe = rng.choice(
+            [f"{name} != 0", f"not zero{number}({name})", f"not zero{number}({name})"]
+        )
+        result = f"Q{number} = 6 {rng.choice(['//', '%'])} {name}"
+        return _with_goal(rule, rng, f"{result}, {safe}, Q{number} {rng.choice('<>')} 1")
+
+    return _with_rule(case, program, rng, change, [f"table zero{number}(n: int). zero{number}(0)."])
 
 
 def _renamed(case: Case, program: Compilation, rng: Random) -> Case | None:
@@ -265,6 +276,7 @@ _CHANGES = (
     _repeated,
     _without_columns,
     _ranged,
+    _divided,
     _renamed,
     _in_the_future,
     _crowded,
@@ -273,6 +285,19 @@ _CHANGES = (
 
 
 # --------------------------------------------------------------------------------- pieces
+
+
+def _whole_numbers(rule: Rule, program: Compilation) -> list[str]:
+    """Variables that the rule's goals bind to ints."""
+    types = the(program.types)
+    return [
+        arg.name
+        for literal in rule.body
+        if isinstance(literal, Atom) and literal.pred not in FILTERS
+        for i, arg in enumerate(literal.args)
+        if isinstance(arg, Var) and arg.name != "_"
+        if types.column(literal.pred, i) is Type.INT
+    ]
 
 
 def _with_rule(
