@@ -109,7 +109,8 @@ class Schema:
                     for a in atom.args
                 ]
                 names = [a.name for a in args if isinstance(a, Var) and not a.is_anonymous]
-                if len({n.casefold() for n in names}) == atom.arity:  # files may not tell `A` from `a`
+                # Not every file format tells `Ab` from `AB`.
+                if len({n.casefold() for n in names}) == atom.arity:
                     result.setdefault(atom.pred, tuple(names))
         for predicate in self.predicates.values():
             unnamed = (

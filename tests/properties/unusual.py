@@ -60,9 +60,11 @@ def unusual(case: Case, rng: Random, mode: Mode = Mode.STREAM, tries: int = 8) -
     wanted = rng.choice([1, 1, 2, 3])
     for _ in range(tries):
         program = _compiled(case, mode)
-        changed = rng.choice(_CHANGES)(case, program, rng)
+        change = rng.choice(_CHANGES)
+        changed = change(case, program, rng)
         if changed is not None and changed != case and _is_usable(changed, mode):
-            case, wanted = changed, wanted - 1
+            # A further change might make a division unsafe.
+            case, wanted = changed, 0 if change is _divided else wanted - 1
         if wanted == 0:
             break
     return case
@@ -149,9 +151,7 @@ def _divided(case: Case, program: Compilation, rng: Random) -> Case | None:
         if not names:
             return None
         name = rng.choice(names)
-        safe = rng.choice(
-            [f"{name} != 0", f"not zero{number}({name})", f"not zero{number}({name})"]
-        )
+        safe = f"{name} != 0" if rng.random() < 0.3 else f"not zero{number}({name})"
         result = f"Q{number} = 6 {rng.choice(['//', '%'])} {name}"
         return _with_goal(rule, rng, f"{result}, {safe}, Q{number} {rng.choice('<>')} 1")
 
