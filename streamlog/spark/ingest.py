@@ -29,8 +29,7 @@ from pyspark.sql.types import (
 
 from streamlog.analysis.time.reach import Assumption
 from streamlog.compiler import Compilation, the
-from streamlog.runtime.ingest import Checker
-from streamlog.runtime.values import written
+from streamlog.runtime.ingest import Checker, Range
 from streamlog.spark import wire
 from streamlog.spark.values import Reading, clock, let, says, typed, whole
 from streamlog.spark.values import text as literal
@@ -231,8 +230,8 @@ class _Read:
                 reading = clock(field, held)
             else:
                 reading = typed(field, held, type_)
-            if (limits := checker.ranges.get(i)) is not None:
-                reading = _ranged(reading, type_, *limits)
+            for wanted in checker.ranges.get(i, ()):
+                reading = _ranged(reading, type_, wanted)
             value = f"CAST({reading.value} AS {_SQL[type_]})"
             if reading.fast:
                 fast.append(f"CAST({reading.fast} AS {_SQL[type_]}) AS f{i}")
@@ -288,12 +287,12 @@ def _plain(frame: DataFrame) -> DataFrame:
     return frame.toDF(*names)
 
 
-def _ranged(reading: Reading, type_: Type, low: float, high: float) -> Reading:
-    """A value, unless its column's declared range leaves it out."""
+def _ranged(reading: Reading, type_: Type, wanted: Range) -> Reading:
+    """A value, unless its column's range leaves it out."""
+    low, high = wanted.low, wanted.high
     ends = [f"{float(e)!r}D" if type_ is Type.FLOAT else whole(int(e)) for e in (low, high)]
     inside = f"IF(r >= {ends[0]} AND r <= {ends[1]}, r, NULL)"
-    limits = f" is outside the declared range {written(low, type_)} to {written(high, type_)}"
-    beyond = says(as_written("r", type_), literal(limits))
+    beyond = says(as_written("r", type_), literal(wanted.refusal))
     fast = reading.fast
     return Reading(
         let("r", reading.value, inside),
