@@ -337,7 +337,9 @@ class _SparkRun:
     # ------------------------------------------------------------------------------ telling
 
     def _columns(self, name: str) -> Columns:
-        return self.schema.column_names[name], self.types[name]
+        from streamlog.runtime.ingest import surface
+
+        return surface(self.schema.column_names[name], self.types[name])
 
     def _printing(self) -> Answers:
         from streamlog.app.answers import Answers
@@ -387,8 +389,6 @@ def _rows(rows: DataFrame) -> list[Row]:
     from streamlog.runtime.query import in_order
 
     table = rows.toArrow()
-    if not table.num_columns:
-        return [()] * table.num_rows
     return in_order(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 

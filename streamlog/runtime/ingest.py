@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from attrs import evolve, field, frozen
 
@@ -34,6 +34,20 @@ from streamlog.syntax.ast import (
 )
 
 RawRow: TypeAlias = Sequence[Any] | Mapping[str, Any]
+
+T = TypeVar("T")
+
+# In files and tables, a predicate without columns has one that is true.
+HOLDS = "holds"
+HOLDING: Row = (True,)
+NOT_FALSE = f"column `{HOLDS}`: false is not a fact; a predicate that does not hold has no row"
+
+
+def surface(
+    names: Sequence[str], types: Sequence[T]
+) -> tuple[tuple[str, ...], tuple[T | Type, ...]]:
+    """The columns of a predicate as files and tables have them."""
+    return (tuple(names), tuple(types)) if names else ((HOLDS,), (Type.BOOL,))
 
 
 @frozen
@@ -79,8 +93,8 @@ class Checker:
         schema, types = the(program.schema), the(program.types)
         predicate = schema[pred]
         self.pred, self.temporal = pred, predicate.temporal
-        self.names = schema.column_names[pred]
-        self.types = tuple(types.column(pred, i) for i in range(predicate.arity))
+        inferred = [types.column(pred, i) for i in range(predicate.arity)]
+        self.names, self.types = surface(schema.column_names[pred], inferred)
         self.ranges = _ranges(predicate, self.types)
         self.assumed = tuple(a for a in program.assumptions if a.pred == pred)
         self.saw_time = False  # an undeclared clock turned out to be the calendar's
@@ -89,8 +103,22 @@ class Checker:
         if self.temporal and self.types[0] is None:
             self._python[0], self._text[0] = self._clock, self._clock
         self._folded = {name.casefold(): name for name in self.names}
-        self.row: Check = self._keeping(self._compiled("row", self._by_python))
-        self.text: Check = self._keeping(self._compiled("text", self._by_text))
+        whole = self._keeping if predicate.arity else self._bare
+        self.row: Check = whole(self._compiled("row", self._by_python))
+        self.text: Check = whole(self._compiled("text", self._by_text))
+
+    def _bare(self, check: Check) -> Check:
+        """Rows of a predicate without columns: none in Python, `holds` in files."""
+
+        def bare(raw: Any) -> Row | Reject:
+            if raw in ((), []):
+                return ()
+            row = check(raw)
+            if isinstance(row, Reject):
+                return row
+            return () if row == HOLDING else Reject(self.pred, raw, NOT_FALSE)
+
+        return bare
 
     def _keeping(self, check: Check) -> Check:
         """Refuses rows of a table that break what the compiler assumed of it."""

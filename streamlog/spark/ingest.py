@@ -29,8 +29,7 @@ from pyspark.sql.types import (
 
 from streamlog.analysis.time.reach import Assumption
 from streamlog.compiler import Compilation, the
-from streamlog.runtime.ingest import Checker, Range
-from streamlog.spark import wire
+from streamlog.runtime.ingest import NOT_FALSE, Checker, Range
 from streamlog.spark.values import Reading, clock, let, says, typed, whole
 from streamlog.spark.values import text as literal
 from streamlog.spark.written import as_written
@@ -159,7 +158,7 @@ def values(
     and times of the calendar, whichever of the two types it is said to have.
     """
     read = _Read.of(frame, program, pred, types, text)
-    return read.rows.selectExpr(*read.columns or (wire.NO_COLUMNS,), f"{read.good} AS {GOOD}")
+    return read.rows.selectExpr(*read.columns, f"{read.good} AS {GOOD}")
 
 
 def checked(
@@ -221,7 +220,7 @@ class _Read:
         fast: list[str] = []
         made: list[str] = []
         reasons: dict[str, str] = {}
-        for i, type_ in enumerate(types):
+        for i, type_ in enumerate(types or (Type.BOOL,)):
             held, field = found[order[i]].dataType, f"x{order[i]}"
             if text and type_ is Type.STRING and isinstance(held, StringType):
                 field = f"COALESCE({field}, '')"
@@ -244,6 +243,8 @@ class _Read:
             reasons[f"c{i}"] = f"CONCAT({column}, {reading.reason})"
         rows = _plain(frame).selectExpr("*", *fast).selectExpr("*", *made)
         broken = {_broken(a, types): literal(checker.refusal(a)) for a in checker.assumed}
+        if not types:
+            broken["NOT c0"] = literal(NOT_FALSE)
         return cls(rows, reasons, broken, CORRUPT in frame.columns)
 
 
