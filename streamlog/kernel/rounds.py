@@ -37,10 +37,12 @@ def cut_short(
     )
 
 
-def recursion(preds: Collection[str], rules: Sequence[RulePlan]) -> str:
-    """A recursion by its predicates and its rule."""
+def rows_of(preds: Collection[str], rules: Sequence[RulePlan]) -> str:
+    """What a recursion finds, and by which rule."""
     rule = _recursive(preds, rules)
-    return f"the recursion of {' and '.join(preds)}, at {place(rule)}: {in_a_line(rule)}"
+    return (
+        f"the rows of {' and '.join(preds)}, found by the rule at {place(rule)}: {in_a_line(rule)}"
+    )
 
 
 def _recursive(preds: Collection[str], rules: Sequence[RulePlan]) -> Rule:
@@ -54,12 +56,14 @@ def out_of_memory(
     rules: Mapping[int, Rule],
     memory: int | None,
     preds: Collection[str],
+    of_preds: Sequence[RulePlan],
 ) -> LimitError:
     """The same of a step that needed more memory than it may take."""
     rule = _rule_of(error, source, rules)
-    where = f"the rules of {' and '.join(preds)}" if preds else "the rows that came"
     if rule is not None:
         where = f"the rule at {place(rule)}: {in_a_line(rule)}"
+    else:
+        where = rows_of(preds, of_preds) if of_preds else "the rows that came"
     allowed = "" if memory is None else f" (--max-memory is {size(memory)})"
     return LimitError(f"stopped for lack of memory{allowed}: more was needed for {where}")
 

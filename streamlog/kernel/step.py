@@ -97,6 +97,7 @@ class Kernel:
         self.seconds: dict[str, float] = {}  # what the time went into, in words
         self._began = 0.0
         self._derived = 0
+        self._at: Component | None = None  # which one is evaluated
         self._started = False
         self._last = BEGIN  # the latest time that anything has spoken of
         self._tables = {name: list(rows) for name, rows in tables.items()}
@@ -124,13 +125,14 @@ class Kernel:
         self._last = max([self._last, spoken_of, *times])
         answers: dict[str, list[Row]] = {}
         memory = self.limits.memory or share()
-        self._at: Component | None = None
         try:
             with at_most(memory):
                 self._go(arrived, answers)
         except MemoryError as error:
-            preds = () if self._at is None else self._at.preds
-            raise out_of_memory(error, _SOURCE, self._generated.rules, memory, preds) from error
+            preds = self._at.preds if self._at else ()
+            rules = [r for p in preds for r in self._rules_of.get(p, ())]
+            by_line = self._generated.rules
+            raise out_of_memory(error, _SOURCE, by_line, memory, preds, rules) from error
         except (EvaluationError, ZeroDivisionError, OverflowError, TypeError) as error:
             raise explained(error, _SOURCE, self._generated.rules) from error
         self._memory.forget(self._frontiers)

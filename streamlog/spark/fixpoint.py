@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
-from streamlog.kernel.rounds import cut_short, recursion
+from streamlog.kernel.rounds import cut_short, rows_of
 from streamlog.plan.sql import Version
 from streamlog.plan.steps import RulePlan
 from streamlog.runtime.executor import Limits
@@ -130,7 +130,7 @@ def fixpoint(
         except (PySparkException, Py4JError) as error:
             if not lacks_memory(error):
                 raise
-            raise out_of_memory(f"round {rounds + 1:,} of {recursion(totals, rules)}") from error
+            raise out_of_memory(f"round {rounds + 1:,}: {rows_of(totals, rules)}") from error
         rounds += 1
         for pred, delta in deltas.items():
             totals[pred].add(delta)
