@@ -214,7 +214,7 @@ def test_figures(engine) -> None:
         (lambda e: e.push("alarm", []), "`alarm` is no stream but a derived predicate"),
         (lambda e: e.advance(5, "nothing"), "there is no predicate `nothing` in this program"),
         (lambda e: e.end("alarm"), "is no stream"),
-        (lambda e: e.advance(2**64), "is no time"),
+        (lambda e: e.advance(2**64), "is not a valid timestamp"),
         (lambda e: e.facts("nothing"), "there is no predicate"),
     ],
 )

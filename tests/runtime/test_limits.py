@@ -10,6 +10,7 @@ from threading import Thread
 import pytest
 from streaming import compiled
 
+import streamlog
 from streamlog.compiler import Mode
 from streamlog.kernel import Kernel
 from streamlog.runtime import memory
@@ -57,6 +58,15 @@ def test_a_limit_is_named_and_no_more_is_claimed(limits: Limits, said: str) -> N
     assert message.startswith(f"stopped after {said}")
     assert "if it should go on, raise the limit" in message
     assert message.endswith("p(T, Y) <- p(T, X), Y = X + 1.")
+
+
+def test_limits_of_the_public_engine() -> None:
+    program = streamlog.compile(COUNTING.format(most=100))
+    engine = streamlog.Engine(program, limits=Limits(rows=50))
+    engine.push("s", [(1, 0)])
+    engine.end()
+    with pytest.raises(LimitError, match="50 rows"):
+        engine.step()
 
 
 def test_a_limit_of_rounds_is_for_the_recursion_alone() -> None:

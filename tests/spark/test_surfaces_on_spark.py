@@ -52,7 +52,7 @@ def test_files_without_columns(spark: SparkSession, tmp_path: Path, kind: str) -
 
 def test_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     """Near the ends of time, beside a table without columns."""
-    program = streamlog.compile(TIMED)
+    program = streamlog.compile(f"{TIMED} u().")
     rows = tmp_path / "s"
     spark.createDataFrame([(t, 1) for t in AROUND], "T long, x long").write.parquet(str(rows))
     frame = spark.readStream.schema("T long, x long").parquet(str(rows))
@@ -61,9 +61,8 @@ def test_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     def sink(name: str):
         return lambda frame, batch: found[name].extend(map(tuple, frame.collect()))
 
-    inputs = {"s": frame, "u": spark.sql("SELECT TRUE AS holds")}
     sinks = {name: sink(name) for name in found}
-    running = start(program, inputs, sinks, str(tmp_path / "state"))
+    running = start(program, {"s": frame}, sinks, str(tmp_path / "state"))
     running.catch_up()
     running.end()
     assert sorted(found["p"]) == [(t + 10, 1) for t in INSIDE]
