@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from streamlog.compiler import Compilation
     from streamlog.diagnostics import Diagnostic
     from streamlog.runtime.engine import Engine as _Engine
+    from streamlog.runtime.executor import Limits
 
 __version__ = "0.1.0"
 __all__ = ["CompileError", "Engine", "compile"]
@@ -58,10 +59,12 @@ def Engine(  # noqa: N802 - to its users it is a class
     program: Compilation,
     tables: Mapping[str, Iterable[Any]] | None = None,
     *,
+    limits: Limits | None = None,
     remember: bool = True,
 ) -> _Engine:
-    """An engine that runs a compiled program in this process (see `runtime.engine`)."""
+    """An engine that runs a compiled program in this process (see `runtime.engine`); `limits`
+    (`runtime.executor`) say when a step is stopped."""
     from streamlog.kernel import Kernel
     from streamlog.runtime.engine import Engine as RuntimeEngine
 
-    return RuntimeEngine(program, Kernel, tables or {}, remember=remember)
+    return RuntimeEngine(program, Kernel, tables or {}, limits, remember=remember)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
 from attrs import field, frozen
@@ -13,6 +13,9 @@ from streamlog.analysis.temporal import temporal_predicates
 from streamlog.codes import SEVERITIES
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.ast import (
+    FIRST_INSTANT,
+    LAST_INSTANT,
+    LOGICAL_TIME,
     Advance,
     Agg,
     Arrive,
@@ -36,6 +39,7 @@ from streamlog.syntax.ast import (
     Table,
     Term,
     Test,
+    Type,
     Var,
 )
 from streamlog.syntax.pretty import pretty
@@ -169,6 +173,7 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
             kind = Kind.STREAM if name in temporal else Kind.TABLE
         predicates[name] = Predicate(name, arity, kind, name in temporal, span, declared.get(name))
     diagnostics += _slips(predicates, defined)
+    diagnostics += _beyond_time(facts, temporal)
     return Schema(predicates, rules, facts, queries, outputs, tests), tuple(diagnostics)
 
 
@@ -305,6 +310,19 @@ def _outside(facts: Iterable[Fact], declared: dict[str, Stream | Table]) -> Iter
                     related=[(column.span, "declared here")],
                     help="widen the range, or correct the fact",
                 )
+
+
+def _beyond_time(facts: Iterable[Fact], temporal: Collection[str]) -> Iterator[Diagnostic]:
+    for fact in facts:
+        match fact.atom:
+            case Atom(pred, (Const(int(time), Type.INT) as arg, *_)) if pred in temporal:
+                if not FIRST_INSTANT <= time <= LAST_INSTANT:
+                    yield finding(
+                        "SL0301",
+                        f"{time} is not a valid timestamp: {LOGICAL_TIME}",
+                        arg.span,
+                        help="correct the fact, or count in larger steps",
+                    )
 
 
 def _functions(statements: Iterable[Rule | Query]) -> Iterator[Diagnostic]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamlog.app.snippet import visible
+from streamlog.runtime.ingest import HOLDING, surface
 from streamlog.runtime.sinks import csv_lines, json_object
 from streamlog.runtime.values import written
 from streamlog.syntax.ast import Atom, Const, Query, Type, Var
@@ -31,7 +32,7 @@ def columns_of(engine: Engine, pred: str) -> Columns:
     found = [types.column(pred, i) for i in range(len(names))]
     if engine.schema[pred].temporal and found and found[0] is None:
         found[0] = engine.clock(pred)
-    return names, tuple(found)
+    return surface(names, found)
 
 
 def asked(queries: Sequence[Query]) -> Mapping[str, Callable[[Row], bool]]:
@@ -89,7 +90,7 @@ class Answers:
             header = "" if self.begun else csv_lines([names], [None] * len(names))
             click.echo(header + csv_lines(rows, types), nl=False)
         else:  # rows of several kinds have no header in common
-            named = [(pred, *row) for row in rows]
+            named = [(pred, *(row or HOLDING)) for row in rows]
             click.echo(csv_lines(named, (None, *types)), nl=False)
         self.begun = True
 
@@ -108,21 +109,20 @@ class Answers:
             return f"{pred}: no answers\n"
         names, types = self.columns_of(pred)
         cells = [
-            [visible(_shown(v, t)) for v, t in zip(row, types, strict=True)]
+            [visible(_shown(v, t)) for v, t in zip(row or HOLDING, types, strict=True)]
             for row in in_order(rows)
         ]
-        titles = [pred, *[""] * (len(names) - 1)] if not names else list(names)
-        widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+        widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
         right = [isinstance(v, int | float) and t is not Type.TIME for v, t in _first(rows, types)]
         count = f"{len(rows)} answer" + ("s" if len(rows) > 1 else "")
-        lines = [f"{pred}: {count}", _line(titles, widths, right)]
+        lines = [f"{pred}: {count}", _line(names, widths, right)]
         lines.append("─" * len(GAP.join("x" * w for w in widths)))
         lines += (_line(row, widths, right) for row in cells)
         return "\n".join(lines) + "\n"
 
 
 def _first(rows: list[Row], types: Sequence[Type | None]) -> list[tuple[object, Type | None]]:
-    return list(zip(rows[0], types, strict=True))
+    return list(zip(rows[0] or HOLDING, types, strict=True))
 
 
 def _shown(value: object, type_: Type | None) -> str:

@@ -64,10 +64,11 @@ def _wrong_with(java: str) -> str | None:
     return None if int(version[1]) in VERSIONS else f"'{java}' is Java {version[1]}"
 
 
-def on_spark() -> ExecutorFactory:
-    """An executor for a few rows at a time, in a session with settings for that."""
+def on_spark(memory: int | None = None) -> ExecutorFactory:
+    """An executor for a few rows at a time, in a session with settings for that, whose Java takes
+    at most so many bytes."""
     from streamlog.spark.executor import SparkExecutor
-    from streamlog.spark.session import TINY, session
+    from streamlog.spark.session import TINY, session, with_memory
 
-    session("local[2]", TINY)
+    session("local[2]", {**TINY, **with_memory({}, memory)})
     return SparkExecutor

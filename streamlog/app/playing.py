@@ -13,7 +13,7 @@ from streamlog.compiler import Compilation, the
 from streamlog.diagnostics import Span
 from streamlog.kernel import Kernel
 from streamlog.runtime.engine import Engine, EngineError
-from streamlog.runtime.executor import ExecutorFactory, LimitError, Row
+from streamlog.runtime.executor import ExecutorFactory, LimitError, Limits, Row
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.ingest import Checker, Reject
 from streamlog.runtime.query import QueryError
@@ -97,13 +97,14 @@ class Script:
     tables: Mapping[str, Sequence[Row]]
     checkers: Mapping[str, Checker] = field(repr=False)
     executor: ExecutorFactory | None = None  # None: the kernel
+    limits: Limits | None = None
 
     def play(self, events: Iterable[Event]) -> Iterator[tuple[Event, Engine]]:
         """Each event, when it has happened, and the engine to which it has; first the engine as
         it is before the first event."""
         step: Step | None = None
         try:
-            engine = Engine(self.program, self.executor or Kernel, self.tables)
+            engine = Engine(self.program, self.executor or Kernel, self.tables, self.limits)
             yield Cut(), engine
             for event in events:
                 if not isinstance(event, Cut):

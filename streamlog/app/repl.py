@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from streamlog.app.limits import limit_options, limits_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,8 +27,9 @@ MORE = "      ...> "
 @click.command("repl")
 @click.argument("program", metavar="[FILE]", required=False, type=click.Path())
 @click.option("--echo", is_flag=True, help="Show piped input too, as a transcript.")
+@limit_options
 @click.pass_context
-def command(ctx: click.Context, program: str | None, echo: bool) -> None:
+def command(ctx: click.Context, /, program: str | None, echo: bool, **limits: Any) -> None:
     """Try rules, facts and queries as you type them.
 
     FILE is a program to begin with. Rules and declarations take effect at once; facts arrive
@@ -39,10 +42,11 @@ def command(ctx: click.Context, program: str | None, echo: bool) -> None:
     streamlog repl < session.txt
     """
     from streamlog.app.render import console
+    from streamlog.app.repl_session import INTERACTIVE, Session
     from streamlog.app.repl_shell import Shell
 
     out = console()
-    shell = Shell(out)
+    shell = Shell(out, Session(limits_of(limits, INTERACTIVE)))
     if program is not None:
         shell.load(program)
     if sys.stdin.isatty() and sys.stdout.isatty():

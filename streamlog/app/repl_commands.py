@@ -15,6 +15,7 @@ from streamlog.analysis.schema import Kind
 from streamlog.app import show
 from streamlog.app.answers import asked, columns_of
 from streamlog.app.java import java_problem, on_spark
+from streamlog.app.limits import bytes_of
 from streamlog.app.render import render_page
 from streamlog.app.repl_session import Said, Session
 from streamlog.app.repl_show import note, table
@@ -23,7 +24,8 @@ from streamlog.codes import CODES
 from streamlog.compiler import Mode, the
 from streamlog.diagnostics import did_you_mean
 from streamlog.kernel import Kernel
-from streamlog.runtime.executor import BEGIN
+from streamlog.runtime.executor import BEGIN, ExecutorFactory
+from streamlog.runtime.memory import size
 from streamlog.runtime.query import prepared
 from streamlog.runtime.values import Unfit, moment, time_of
 from streamlog.runtime.why import why
@@ -236,7 +238,7 @@ class Commands:
                 if problem := java_problem():
                     raise CommandError(problem)
                 yield "Spark starts; each step takes about a second from now on"
-                self.session.set_executor(on_spark())
+                self.session.set_executor(self._on_spark())
             case _:
                 raise CommandError(f"there is no engine `{rest}`; they are `local` and `spark`")
 
@@ -256,15 +258,23 @@ class Commands:
     def limit(self, rest: str) -> Iterator[Printed]:
         limits = self.session.limits
         if rest:
-            name, _, number = rest.partition(" ")
-            if name not in ("seconds", "rows", "rounds") or not number.strip().isdigit():
-                raise CommandError("`.limit` takes `seconds`, `rows` or `rounds`, and a number")
-            self.session.set_limits(evolve(limits, **{name: int(number)}))
+            name, _, amount = rest.partition(" ")
+            number = bytes_of(amount) if name == "memory" else _positive(amount)
+            if name not in ("seconds", "rows", "rounds", "memory") or number is None:
+                raise CommandError(
+                    "`.limit` takes `seconds`, `rows` or `rounds` and a number, or `memory` and a "
+                    "size, as in `.limit memory 2GB`"
+                )
+            if name == "memory" and self.session.executor is not Kernel:
+                raise CommandError(
+                    "Spark's memory is settled when it starts: use `streamlog repl --max-memory`"
+                )
+            self.session.set_limits(evolve(limits, **{name: number}))
             limits = self.session.limits
-        yield (
-            f"an evaluation stops after {limits.seconds:g} seconds, {limits.rows} rows "
-            f"or {limits.rounds} rounds"
-        )
+        numbers = (limits.seconds, "seconds"), (limits.rows, "rows"), (limits.rounds, "rounds")
+        said = [f"after {number:,} {what}" for number, what in numbers if number is not None]
+        memory = "half of the memory" if limits.memory is None else f"{size(limits.memory)}"
+        yield f"an evaluation stops {', '.join(said)} or when it needs more than {memory}"
 
     def help(self, rest: str) -> Iterator[Printed]:
         wide = max(len(f".{c.name} {c.takes}") for c in COMMANDS.values())
@@ -279,6 +289,14 @@ class Commands:
     def quit(self, rest: str) -> Iterator[Printed]:
         yield from ()
         raise Leave
+
+    def _on_spark(self) -> ExecutorFactory:
+        from streamlog.spark.session import SessionError
+
+        try:
+            return on_spark(self.session.limits.memory)
+        except SessionError as error:
+            raise CommandError(str(error)) from None
 
     # ------------------------------------------------------------------------------- names
 
@@ -295,6 +313,11 @@ def _known(name: str, known: Collection[str], what: str) -> str:
     near = did_you_mean(name, known)
     hint = f"; did you mean `{near}`?" if near else ""
     raise CommandError(f"there is no {what} `{name}` in this program{hint}")
+
+
+def _positive(text: str) -> int | None:
+    text = text.strip()
+    return int(text) or None if text.isascii() and text.isdigit() else None
 
 
 def _many(count: int, word: str) -> str:

@@ -32,7 +32,7 @@ from streamlog.syntax.scan import scan
 from streamlog.syntax.walk import atoms, variables
 
 TYPED = "session"  # the name of what is typed, in messages
-INTERACTIVE = Limits(rounds=100_000, rows=1_000_000, seconds=10.0)
+INTERACTIVE = Limits(rows=1_000_000, seconds=10)
 # Of a program that is still being typed, something is always unread.
 _NOT_YET = "SL0504"
 

@@ -40,8 +40,8 @@ def is_command(line: str) -> bool:
 
 
 def _more(error: LimitError) -> str:
-    """How to go on: `stopped after 10 seconds: …` can be given more of them."""
-    match = re.match(r"stopped after \S+ (\w+)", str(error))
+    """How to go on: what `stopped after 10 seconds (--max-seconds): …` names can be raised."""
+    match = re.search(r"\(--max-(\w+)", str(error))
     return f"`.limit {match[1] if match else 'seconds'} N` lets it go on for longer."
 
 

@@ -17,6 +17,7 @@ from streamlog.app.show import flat, plain_table
 from streamlog.app.snippet import visible, wrap
 from streamlog.app.verdicts import render_problems
 from streamlog.runtime.engine import Late
+from streamlog.runtime.ingest import HOLDING
 from streamlog.runtime.values import written
 from streamlog.syntax.ast import Type
 
@@ -111,7 +112,7 @@ def table(
         if type_ in (Type.INT, Type.FLOAT):
             column.justify = "right"
     for row in rows[:MOST_ROWS]:
-        made.add_row(*(Text(value_text(v, t)) for v, t in zip(row, types, strict=True)))
+        made.add_row(*(Text(value_text(v, t)) for v, t in zip(row or HOLDING, types, strict=True)))
     result.append("\n")
     result.append_text(flat(made, width))
     if len(rows) > MOST_ROWS:

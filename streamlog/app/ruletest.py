@@ -26,7 +26,7 @@ from streamlog.app.shuffle import Disorder, shuffled
 from streamlog.compiler import Compilation, Mode
 from streamlog.diagnostics import Diagnostic, Span
 from streamlog.runtime.engine import Engine
-from streamlog.runtime.executor import ExecutorFactory, Row
+from streamlog.runtime.executor import ExecutorFactory, Limits, Row
 from streamlog.runtime.ingest import Reject
 from streamlog.runtime.query import in_order
 from streamlog.syntax.ast import (
@@ -50,6 +50,7 @@ class Options:
     shuffle: bool = True
     seed: int = 0
     executor: ExecutorFactory | None = None  # None: the kernel
+    limits: Limits | None = None
 
 
 @frozen
@@ -185,7 +186,7 @@ def _refused(program: Compilation, steps: Sequence[Rejected]) -> list[Problem]:
 
 def _played(program: Compilation, test: Test, options: Options) -> tuple[list[Problem], int]:
     try:
-        ready = evolve(script(program, test), executor=options.executor)
+        ready = evolve(script(program, test), executor=options.executor, limits=options.limits)
     except StepError as error:
         return [_failed(test, error)], 0
     run = _Run(ready, test)

@@ -13,6 +13,7 @@ from streamlog.app.playing import fact_atom
 from streamlog.app.ruletest import Problem, Verdict
 from streamlog.compiler import Compilation, the
 from streamlog.diagnostics import Source, Span
+from streamlog.runtime.ingest import surface
 from streamlog.runtime.sinks import open_sink
 from streamlog.runtime.sources import SourceError, inside
 from streamlog.syntax.ast import Expect, ExpectFrom, ExpectNone, PredName
@@ -48,8 +49,8 @@ def update(verdicts: Iterable[Verdict]) -> int:
 
 def _write_rows(program: Compilation, step: ExpectFrom, problem: Problem) -> bool:
     schema, types, pred = the(program.schema), the(program.types), step.pred.name
-    names = schema.column_names[pred]
-    columns = [types.column(pred, i) for i in range(len(names))]
+    found = [types.column(pred, i) for i in range(schema[pred].arity)]
+    names, columns = surface(schema.column_names[pred], found)
     try:
         sink = open_sink(inside(program, step.path, step.span.source.path), names, columns)
     except SourceError:  # the path itself is wrong, as the failure says

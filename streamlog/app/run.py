@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamlog.app.inputs import TARGET, compile_target
+from streamlog.app.limits import limit_options, limits_of
 from streamlog.diagnostics import did_you_mean
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ _SPARK_ONLY = (
     type=click.Choice(STRATEGIES),
     help="Spark: how recursive rules are evaluated, instead of by the cost rule.",
 )
+@limit_options
 @click.pass_context
 def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **options: Any) -> None:
     """Run a program over files.
@@ -132,6 +134,7 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
         report(compilation.diagnostics, "pretty", 1)
         ctx.exit(1)
     spark = {name: options.pop(name) for name in _SPARK_ONLY}
+    options["limits"] = limits_of(options)
     places = (*options["inputs"], *options["outputs"], options["rejects"], options["late"])
     with _hiding([place for place in places if place]):
         if engine == "spark":

@@ -19,6 +19,7 @@ from streamlog.app.run import pairs
 if TYPE_CHECKING:
     from streamlog.compiler import Compilation
     from streamlog.runtime.engine import Engine, Late
+    from streamlog.runtime.executor import Limits
     from streamlog.runtime.prefix import Prefix
     from streamlog.runtime.replacing import Replacing
     from streamlog.runtime.sinks import Sink
@@ -50,6 +51,7 @@ class LocalRun:
         every: int,
         rejects: str | None,
         late: str | None,
+        limits: Limits,
     ) -> None:
         """Options and places are checked; no row is read, nothing is written."""
         from streamlog.analysis.schema import Kind
@@ -60,7 +62,7 @@ class LocalRun:
 
         self.program, self.schema = program, the(program.schema)
         self.checkpoint = _here(checkpoint) if checkpoint else None
-        self.strict, self.every, self.form = strict, every, form
+        self.strict, self.every, self.form, self.limits = strict, every, form, limits
         outs = the(program.contract).outputs
         sources = [n for n, p in self.schema.predicates.items() if p.kind is not Kind.DERIVED]
         given = [(name, _here(place)) for name, place in pairs(inputs, "--input", sources)]
@@ -122,7 +124,7 @@ class LocalRun:
             if source.pred not in self.schema.streams:
                 checker = Checker(self.program, source.pred)
                 tables.setdefault(source.pred, []).extend(read(source, checker))
-        return Engine(focused(self.program), Kernel, tables, remember=False)
+        return Engine(focused(self.program), Kernel, tables, self.limits, remember=False)
 
     def _resume(self, folder: Path) -> Mapping[str, Any]:
         """What the last checkpoint says about files, if there is one."""

@@ -19,7 +19,7 @@ from streamlog.compiler import Compilation, the
 
 if TYPE_CHECKING:
     from streamlog.app.answers import Answers, Columns
-    from streamlog.runtime.executor import Row
+    from streamlog.runtime.executor import Limits, Row
     from streamlog.runtime.replacing import Replacing
     from streamlog.spark import DataFrame
     from streamlog.spark.inputs import Count, Inputs
@@ -49,6 +49,7 @@ def run_on_spark(
     strategy: str | None,
     files_per_batch: int | None,
     kind: str | None,
+    limits: Limits,
 ) -> int:
     """The exit code of a run."""
     from streamlog.runtime.checkpoint import CheckpointError
@@ -71,7 +72,7 @@ def run_on_spark(
         option = "--files-per-batch" if files_per_batch else "--kind"
         raise click.UsageError(f"{option} is for --follow and --checkpoint")
     try:
-        run = _SparkRun(program, form, strategy, not no_header, strict)
+        run = _SparkRun(program, form, strategy, not no_header, strict, limits)
         run.open(inputs, outputs, rejects, late, checkpoint, in_batches)
         run.start_spark(master, conf, packages)
         with interruptible():
@@ -100,13 +101,19 @@ class _SparkRun:
     """One run: inputs, Spark, outputs, and what is told along the way."""
 
     def __init__(
-        self, program: Compilation, form: str, strategy: str | None, header: bool, strict: bool
+        self,
+        program: Compilation,
+        form: str,
+        strategy: str | None,
+        header: bool,
+        strict: bool,
+        limits: Limits,
     ) -> None:
         from streamlog.app.answers import asked
         from streamlog.plan.parts import Strategy
 
         self.program, self.schema = program, the(program.schema)
-        self.form, self.header, self.strict = form, header, strict
+        self.form, self.header, self.strict, self.limits = form, header, strict, limits
         self.strategy = None if strategy is None else Strategy(strategy)
         self.wanted = {} if self.schema.outputs else asked(self.schema.queries)
         self.rejected = 0
@@ -157,7 +164,7 @@ class _SparkRun:
             )
 
     def start_spark(self, master: str | None, conf: Sequence[str], packages: Sequence[str]) -> None:
-        from streamlog.spark.session import is_submitted, session
+        from streamlog.spark.session import is_submitted, session, with_memory
         from streamlog.spark.topics import CONNECTOR, SCHEME
 
         settings: dict[str, str] = {}
@@ -172,7 +179,8 @@ class _SparkRun:
             if not any("spark-sql-kafka" in text for text in asked):
                 packages = [*packages, CONNECTOR]
         with self._live("starting Spark"):
-            self.spark = session(master, settings, packages)
+            given = with_memory(settings, self.limits.memory)
+            self.spark = session(master, given, packages)
 
     # ------------------------------------------------------------------------ complete data
 
@@ -190,9 +198,10 @@ class _SparkRun:
             frames[name], is_text = read(self.spark, path, name, self.program, header=self.header)
             if is_text:
                 texts.add(name)
-        with self._live("running"), explained(), Jobs(self.spark, "streamlog run") as jobs:
+        seconds = self.limits.seconds
+        with self._live("running"), explained(), Jobs(self.spark, "streamlog run", seconds) as jobs:
             given = Inputs.of(self.spark, self.program, frames, texts)
-            found = evaluate(self.program, given, strategy=self.strategy)
+            found = evaluate(self.program, given, strategy=self.strategy, limits=self.limits)
             self.types = found.types
             printing = self._printing()
             counts: dict[str, int] = {}
@@ -288,7 +297,13 @@ class _SparkRun:
         with _folder(checkpoint) as folder:
             trigger = {"availableNow": True} if until_caught_up else {"processingTime": "0 seconds"}
             running = started(
-                self.program, given, sinks, folder, trigger=trigger, strategy=self.strategy
+                self.program,
+                given,
+                sinks,
+                folder,
+                trigger=trigger,
+                strategy=self.strategy,
+                limits=self.limits,
             )
             with self._live("waiting for rows") as line, asked_to_stop() as asked:
                 while not asked.is_set() and not running.wait(1):
@@ -322,7 +337,9 @@ class _SparkRun:
     # ------------------------------------------------------------------------------ telling
 
     def _columns(self, name: str) -> Columns:
-        return self.schema.column_names[name], self.types[name]
+        from streamlog.runtime.ingest import surface
+
+        return surface(self.schema.column_names[name], self.types[name])
 
     def _printing(self) -> Answers:
         from streamlog.app.answers import Answers
@@ -372,8 +389,6 @@ def _rows(rows: DataFrame) -> list[Row]:
     from streamlog.runtime.query import in_order
 
     table = rows.toArrow()
-    if not table.num_columns:
-        return [()] * table.num_rows
     return in_order(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from attrs import evolve
@@ -12,6 +12,7 @@ from attrs import evolve
 from streamlog.app.formats import count
 from streamlog.app.inputs import STDIN, TARGET, files_of
 from streamlog.app.java import java_problem, on_spark
+from streamlog.app.limits import limit_options, limits_of
 from streamlog.app.matching import ExpressionError, Matches, matcher
 
 if TYPE_CHECKING:
@@ -61,9 +62,11 @@ def _matcher(ctx: click.Context, param: click.Parameter, value: str | None) -> M
     show_default=True,
     help="Which other orders of arrival are tried.",
 )
+@limit_options
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     targets: Sequence[str],
     chosen: Matches,
     updating: bool,
@@ -72,6 +75,7 @@ def command(
     batch: bool,
     no_shuffle: bool,
     seed: int,
+    **limits: Any,
 ) -> None:
     """Run the tests that programs contain.
 
@@ -93,11 +97,17 @@ def command(
     rewritten = files_of(targets, to_write=True) if updating else ()
     if updating and STDIN in files:
         raise click.UsageError("--update cannot rewrite standard input")
-    options = Options(shuffle=not no_shuffle, seed=seed)
+    chosen_limits = limits_of(limits)
+    options = Options(shuffle=not no_shuffle, seed=seed, limits=chosen_limits)
     if engine == "spark":
         if problem := java_problem():
             raise click.UsageError(problem)
-        options = evolve(options, executor=on_spark())
+        from streamlog.spark.session import SessionError
+
+        try:
+            options = evolve(options, executor=on_spark(chosen_limits.memory))
+        except SessionError as error:
+            raise click.UsageError(str(error)) from None
     out = console()
     results: list[Results] = []
     for file in files:

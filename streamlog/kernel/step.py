@@ -22,11 +22,12 @@ from streamlog.kernel.frontier import Frontiers
 from streamlog.kernel.generated import Generated
 from streamlog.kernel.improving import Improving
 from streamlog.kernel.memory import Memory
-from streamlog.kernel.rounds import Rounds, explained, place, runaway
+from streamlog.kernel.rounds import Rounds, cut_short, explained, out_of_memory, place
 from streamlog.kernel.terms import identifier
 from streamlog.plan.steps import Component, Grouping, Plan, RulePlan
 from streamlog.runtime.executor import BEGIN, END, LimitError, Limits, Row
 from streamlog.runtime.functions import EvaluationError
+from streamlog.runtime.memory import at_most, share
 from streamlog.syntax.ast import Const, Fact, Type
 
 if TYPE_CHECKING:
@@ -94,8 +95,9 @@ class Kernel:
             for r in self.plan.rules
         }
         self.seconds: dict[str, float] = {}  # what the time went into, in words
-        self._deadline = 0.0
+        self._began = 0.0
         self._derived = 0
+        self._at: Component | None = None  # which one is evaluated
         self._started = False
         self._last = BEGIN  # the latest time that anything has spoken of
         self._tables = {name: list(rows) for name, rows in tables.items()}
@@ -116,30 +118,40 @@ class Kernel:
         """As an executor does. A kernel of a part of a program (`plan.parts`) is also given the
         new rows of what the part reads, and in `spoken_of` the latest time that the rows of all
         streams have spoken of."""
-        self._deadline = time.monotonic() + self.limits.seconds
-        self._derived = 0
+        self._began = time.monotonic()
         self._frontiers.move(progress)
         times = [int(rows[-1][0]) for s in self._streams if (rows := arrived.get(s))]
         times += (at for at in progress.values() if at < END)
         self._last = max([self._last, spoken_of, *times])
         answers: dict[str, list[Row]] = {}
+        memory = self.limits.memory or share()
         try:
-            starting = not self._started
-            if starting:
-                self._begin()
-            for component in self._components:
-                for pred in component.preds:
-                    if pred in self._rules_of:
-                        continue
-                    rows = self._given(pred, arrived, starting)
-                    if rows:
-                        self._feed(pred, rows)
-                if component.preds[0] in self._rules_of:
-                    self._run(component, answers)
+            with at_most(memory):
+                self._go(arrived, answers)
+        except MemoryError as error:
+            preds = self._at.preds if self._at else ()
+            rules = [r for p in preds for r in self._rules_of.get(p, ())]
+            by_line = self._generated.rules
+            raise out_of_memory(error, _SOURCE, by_line, memory, preds, rules) from error
         except (EvaluationError, ZeroDivisionError, OverflowError, TypeError) as error:
             raise explained(error, _SOURCE, self._generated.rules) from error
         self._memory.forget(self._frontiers)
         return answers
+
+    def _go(self, arrived: Mapping[str, Sequence[Row]], answers: dict[str, list[Row]]) -> None:
+        starting = not self._started
+        if starting:
+            self._begin()
+        for component in self._components:
+            self._at = component
+            for pred in component.preds:
+                if pred in self._rules_of:
+                    continue
+                rows = self._given(pred, arrived, starting)
+                if rows:
+                    self._feed(pred, rows)
+            if component.preds[0] in self._rules_of:
+                self._run(component, answers)
 
     def _begin(self) -> None:
         self._started = True
@@ -181,13 +193,14 @@ class Kernel:
         else:
             for at in range(0, len(rows), _AT_ONCE):
                 call(rows[at : at + _AT_ONCE])
-                if time.monotonic() > self._deadline:
-                    raise LimitError(f"stopped after {self.limits.seconds:g} seconds: in {what}")
+                if limit := self.limits.reached(0, 0, time.monotonic() - self._began):
+                    raise LimitError(f"stopped after {limit}: in {what}")
         self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - started
 
     # -------------------------------------------------------------- components
 
     def _run(self, component: Component, answers: dict[str, list[Row]]) -> None:
+        self._derived = 0
         if component.is_ordered:
             self._run_in_order(component, answers)
             return
@@ -356,16 +369,10 @@ class Kernel:
     # ------------------------------------------------------------------ limits
 
     def _watch(self, component: Component, rounds: Rounds) -> None:
-        if rounds.count > self.limits.rounds:
-            why = f"{self.limits.rounds} rounds"
-        elif self._derived > self.limits.rows:
-            why = f"{self.limits.rows} rows"
-        elif time.monotonic() > self._deadline:
-            why = f"{self.limits.seconds:g} seconds"
-        else:
-            return
-        rules = [r for p in component.preds for r in self._rules_of[p]]
-        raise LimitError(runaway(component, rules, why, rounds, self._derived))
+        seconds = time.monotonic() - self._began
+        if limit := self.limits.reached(rounds.count, self._derived, seconds):
+            rules = [r for p in component.preds for r in self._rules_of[p]]
+            raise cut_short(component.preds, rules, limit, rounds.count, self._derived)
 
     # ------------------------------------------------------------------- state
 

@@ -24,7 +24,7 @@ from streamlog.runtime.query import Binding, QueryError, in_order
 from streamlog.runtime.reorder import Buffer
 from streamlog.runtime.status import Held, held
 from streamlog.runtime.values import moment, to_time
-from streamlog.syntax.ast import Const, Query, Type
+from streamlog.syntax.ast import FIRST_INSTANT, LAST_INSTANT, LOGICAL_TIME, Const, Query, Type
 
 _NO_TABLES: Mapping[str, Iterable[RawRow]] = MappingProxyType({})
 
@@ -181,8 +181,8 @@ class Engine:
     def advance(self, time: int | str, stream: str | None = None) -> None:
         """Nothing earlier than `time` will come any more, in one stream or in all."""
         at = time if type(time) is int else to_time(time)
-        if not BEGIN <= at <= END:
-            raise EngineError(f"{time} is no time")
+        if not FIRST_INSTANT <= at <= LAST_INSTANT:
+            raise EngineError(f"{time} is not a valid timestamp: {LOGICAL_TIME}")
         self.progress.advance(at, stream if stream is None else self._stream(stream))
 
     def end(self, stream: str | None = None) -> None:

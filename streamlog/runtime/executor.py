@@ -20,15 +20,30 @@ END = 2**63  # later than every timestamp: the stream has ended
 
 @frozen
 class Limits:
-    """Where a runaway evaluation is stopped, with an error that names the rule."""
+    """Where an evaluation is stopped, with an error that names the rule and the limit.
 
-    rounds: int = 100_000  # of one fixpoint
-    rows: int = 50_000_000  # derived in one step
-    seconds: float = 3600.0  # of one step
+    Whether a recursion ends cannot be seen from how many rounds it has gone, nor from how long it
+    takes; so by default only what a machine cannot bear stops it.
+    """
+
+    rounds: int | None = None  # of a recursion while time stands still; None: any number
+    rows: int | None = 1_000_000_000  # of a recursion in one step; None: any number
+    seconds: float | None = None  # of one step; None: any number
+    memory: int | None = None  # bytes of a process; None: `memory.share`
+
+    def reached(self, rounds: int, rows: int, seconds: float) -> str | None:
+        """The limit that is passed, in words."""
+        if self.rounds is not None and rounds > self.rounds:
+            return f"{self.rounds:,} rounds (--max-rounds)"
+        if self.rows is not None and rows > self.rows:
+            return f"{self.rows:,} rows (--max-rows)"
+        if self.seconds is not None and seconds > self.seconds:
+            return f"{self.seconds:g} seconds (--max-seconds)"
+        return None
 
 
 class LimitError(Exception):
-    """A limit was reached; the message names the rule, the round and how the relation grew."""
+    """A limit was reached; the message names the limit, the rule, and how far it got."""
 
 
 class Executor(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from attrs import evolve, field, frozen
 
@@ -24,9 +24,39 @@ from streamlog.runtime.values import (
     to_time,
     written,
 )
-from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
+from streamlog.syntax.ast import (
+    FIRST_INSTANT,
+    INT64_MAX,
+    INT64_MIN,
+    LAST_INSTANT,
+    LOGICAL_TIME,
+    Type,
+)
 
 RawRow: TypeAlias = Sequence[Any] | Mapping[str, Any]
+
+T = TypeVar("T")
+
+# In files and tables, a predicate without columns has one that is true.
+HOLDS = "holds"
+HOLDING: Row = (True,)
+NOT_FALSE = f"column `{HOLDS}`: false is not a fact; a predicate that does not hold has no row"
+
+
+def surface(
+    names: Sequence[str], types: Sequence[T]
+) -> tuple[tuple[str, ...], tuple[T | Type, ...]]:
+    """The columns of a predicate as files and tables have them."""
+    return (tuple(names), tuple(types)) if names else ((HOLDS,), (Type.BOOL,))
+
+
+@frozen
+class Range:
+    """The values that a column may have, and what to say behind any other."""
+
+    low: int | float
+    high: int | float
+    refusal: str
 
 
 @frozen
@@ -63,9 +93,9 @@ class Checker:
         schema, types = the(program.schema), the(program.types)
         predicate = schema[pred]
         self.pred, self.temporal = pred, predicate.temporal
-        self.names = schema.column_names[pred]
-        self.types = tuple(types.column(pred, i) for i in range(predicate.arity))
-        self.ranges = _ranges(predicate)
+        inferred = [types.column(pred, i) for i in range(predicate.arity)]
+        self.names, self.types = surface(schema.column_names[pred], inferred)
+        self.ranges = _ranges(predicate, self.types)
         self.assumed = tuple(a for a in program.assumptions if a.pred == pred)
         self.saw_time = False  # an undeclared clock turned out to be the calendar's
         self._python = [FROM_PYTHON[t] for t in self.types]
@@ -73,8 +103,22 @@ class Checker:
         if self.temporal and self.types[0] is None:
             self._python[0], self._text[0] = self._clock, self._clock
         self._folded = {name.casefold(): name for name in self.names}
-        self.row: Check = self._keeping(self._compiled("row", self._by_python))
-        self.text: Check = self._keeping(self._compiled("text", self._by_text))
+        whole = self._keeping if predicate.arity else self._bare
+        self.row: Check = whole(self._compiled("row", self._by_python))
+        self.text: Check = whole(self._compiled("text", self._by_text))
+
+    def _bare(self, check: Check) -> Check:
+        """Rows of a predicate without columns: none in Python, `holds` in files."""
+
+        def bare(raw: Any) -> Row | Reject:
+            if raw in ((), []):
+                return ()
+            row = check(raw)
+            if isinstance(row, Reject):
+                return row
+            return () if row == HOLDING else Reject(self.pred, raw, NOT_FALSE)
+
+        return bare
 
     def _keeping(self, check: Check) -> Check:
         """Refuses rows of a table that break what the compiler assumed of it."""
@@ -111,7 +155,7 @@ class Checker:
         if kind == "row":
             tests = []
             for i, type_ in enumerate(self.types):
-                tests += _tests(f"c{i}", type_, self.ranges.get(i), is_clock=i == 0)
+                tests += _tests(f"c{i}", type_, self.ranges.get(i, ()), is_clock=i == 0)
             picked = ", ".join(f"raw[{name!r}]" for name in self.names)
             body = f"""
 def check(raw):
@@ -160,18 +204,17 @@ def check(raw):
             return time
 
     def _ranged(self, position: int, convert: Converter) -> Converter:
-        limits = self.ranges.get(position)
-        if limits is None:
+        ranges = self.ranges.get(position)
+        if ranges is None:
             return convert
-        low, high = limits
         type_ = self.types[position]
 
         def ranged(value: Any) -> int | float | str | bool:
             result = convert(value)
-            if low <= result <= high:  # type: ignore[operator]  # both are numbers
-                return result
-            ends = f"{written(low, type_)} to {written(high, type_)}"
-            raise Unfit(f"{written(result, type_)} is outside the declared range {ends}")
+            for wanted in ranges:
+                if not wanted.low <= result <= wanted.high:  # type: ignore[operator]  # numbers
+                    raise Unfit(f"{written(result, type_)}{wanted.refusal}")
+            return result
 
         return ranged
 
@@ -217,21 +260,27 @@ def check(raw):
         return tuple(result)
 
 
-def _ranges(predicate: Predicate) -> dict[int, tuple[int | float, int | float]]:
-    found = {}
+def _ranges(predicate: Predicate, types: Sequence[Type | None]) -> dict[int, tuple[Range, ...]]:
+    found: dict[int, tuple[Range, ...]] = {}
+    if predicate.temporal and types[0] in (Type.INT, None):
+        refusal = f" is not a valid timestamp: {LOGICAL_TIME}"
+        found[0] = (Range(FIRST_INSTANT, LAST_INSTANT, refusal),)
     for position, column in enumerate(predicate.columns):
         if column.low is not None and column.high is not None:
             low, high = column.low.value, column.high.value
             assert isinstance(low, int | float)
             assert isinstance(high, int | float)
-            found[position] = (low, high)
+            ends = f"{written(low, types[position])} to {written(high, types[position])}"
+            declared = Range(low, high, f" is outside the declared range {ends}")
+            found[position] = (*found.get(position, ()), declared)
     return found
 
 
-def _tests(
-    name: str, type_: Type | None, limits: tuple[int | float, int | float] | None, is_clock: bool
-) -> list[str]:
+def _tests(name: str, type_: Type | None, ranges: Sequence[Range], is_clock: bool) -> list[str]:
     """When a Python value is of its column's type as it stands."""
+    limits = None
+    if ranges:
+        limits = max(r.low for r in ranges), min(r.high for r in ranges)
     match type_:
         case Type.STRING:
             return [f"{name}.__class__ is str and {name}.isascii()"]

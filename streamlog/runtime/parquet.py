@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamlog.runtime.ingest import Checker, Unreadable
+from streamlog.runtime.ingest import HOLDING, Checker, Unreadable
 from streamlog.runtime.values import Value
 from streamlog.syntax.ast import Type
 
@@ -109,7 +109,7 @@ def arrow_table(schema: Any, rows: Sequence[Row]) -> Any:
 
     columns = []
     for i, column in enumerate(schema):
-        values: list[Value] = [row[i] for row in rows]
+        values: list[Value] = [(row or HOLDING)[i] for row in rows]
         if pa.types.is_string(column.type):
             values = [v if isinstance(v, str) else str(v) for v in values]
         columns.append(pa.array(values, type=column.type))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
 from streamlog.runtime.executor import Row
+from streamlog.runtime.ingest import HOLDING
 from streamlog.runtime.lock import hold
 from streamlog.runtime.prefix import Prefix, problem
 from streamlog.runtime.sources import CSV, PARQUET, SourceError, format_of
@@ -98,7 +99,7 @@ def csv_lines(rows: Iterable[Row], types: Types) -> str:
     writer = csv.writer(text, lineterminator="\n")
     careful = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
     for row in rows:
-        fields = [_plain(v, t) for v, t in zip(row, types, strict=True)]
+        fields = [_plain(v, t) for v, t in zip(row or HOLDING, types, strict=True)]
         # Not every version of Python quotes a carriage return by itself.
         lone = any(v.__class__ is str and "\r" in v for v in fields)
         (careful if lone else writer).writerow(fields)
@@ -113,7 +114,7 @@ def _plain(value: Any, type_: Type | None) -> Any:
 
 def json_object(row: Row, names: Sequence[str], types: Types) -> dict[str, Any]:
     """A row as JSON has it."""
-    return {n: written(v, t) for n, v, t in zip(names, row, types, strict=True)}
+    return {n: written(v, t) for n, v, t in zip(names, row or HOLDING, types, strict=True)}
 
 
 class _Text:

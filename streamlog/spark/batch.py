@@ -109,6 +109,8 @@ def evaluate(
     types = column_types(program, given.types)
     rows = given.checked(types)
     missing = available(spark)
+    if limits is not None and (limits.rounds, limits.rows) != (None, Limits().rows):
+        missing = missing or "GraphFrames keeps to no limit of rounds or rows"
     # The graph is always complete here.
     closed = the(program.closed)
     paths = NO_PATHS
@@ -127,7 +129,7 @@ def evaluate(
         sliced=False,
         paths=paths,
     )
-    with explained(), Jobs(spark, "streamlog: evaluate") as jobs:
+    with explained(), Jobs(spark, "streamlog: evaluate", evaluation.limits.seconds) as jobs:
         batch = evaluation.run(rows, {}, {}, _at_the_end(program, evaluation, rows))
     relations = {
         p: relation.new if relation.new is not None else evaluation.frame(p, [])

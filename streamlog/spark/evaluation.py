@@ -39,10 +39,11 @@ from streamlog.runtime.executor import BEGIN, Limits, Row
 from streamlog.spark import graph, sums, tasks, wire
 from streamlog.spark.columns import ColumnTypes
 from streamlog.spark.fixpoint import Versions, fixpoint
-from streamlog.syntax.ast import Type
+from streamlog.syntax.ast import FIRST_INSTANT, LAST_INSTANT, Type
 
-# Slices reach no further, so that offsets can be added to their ends.
-FIRST, LAST = -(2**62), 2**62
+# Slices reach no further, so that offsets can be added to their ends; rows of streams lie half as
+# far from there as from zero.
+FIRST, LAST = FIRST_INSTANT + FIRST_INSTANT // 2, LAST_INSTANT + LAST_INSTANT // 2
 
 _numbers = count(1)
 

@@ -26,7 +26,7 @@ from streamlog.spark.columns import column_types, types_of_rows
 from streamlog.spark.evaluation import Evaluation, Moment, context
 from streamlog.spark.failures import explained
 from streamlog.spark.keeping import Keeping, Kept
-from streamlog.spark.session import session
+from streamlog.spark.session import Jobs, session
 
 ROWS = "rows "
 
@@ -69,7 +69,7 @@ class SparkExecutor:
         moment = self._moment(arrived, progress)
         evaluation = self._evaluation()
         frame = evaluation.frame
-        with explained():
+        with explained(), Jobs(self.spark, "streamlog: step", self.limits.seconds):
             batch = evaluation.run(
                 {n: frame(n, rows) for n, rows in inputs.items()},
                 {n: frame(n, rows) for n, rows in self._kept.items() if rows},

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from streamlog.runtime.executor import LimitError
@@ -29,13 +30,35 @@ _ANSI = {
 }
 
 
+# Of Java; the last where so large a value cannot be at all.
+_MEMORY = re.compile(
+    r"OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY|COLLECTION_SIZE_LIMIT_EXCEEDED"
+    r"|Cannot grow BufferHolder|_CANNOT_GROW_"
+)
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether Java has not had enough memory."""
+    return _MEMORY.search(str(error)) is not None
+
+
+def out_of_memory(what: str) -> LimitError:
+    return LimitError(
+        "stopped for lack of memory (--max-memory, or --conf spark.driver.memory and "
+        f"spark.executor.memory): Java needed more for {what}"
+    )
+
+
 @contextmanager
 def explained() -> Iterator[None]:
     """Errors of rules, raised in a task or by a query, as those that the kernel raises."""
     try:
         yield
-    except PySparkException as error:
-        raise in_our_words(error) or error from error
+    except (PySparkException, Py4JError) as error:
+        found = in_our_words(error) if isinstance(error, PySparkException) else None
+        if found is None and lacks_memory(error):
+            found = out_of_memory("a query")
+        raise found or error from error
 
 
 def in_our_words(error: PySparkException) -> Exception | None:

@@ -7,18 +7,22 @@ queries name (`plan.sql.Version`); `New` is what a round finds before what is kn
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 from attrs import field, frozen, mutable
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
-from streamlog.kernel.rounds import in_a_line, place
+from streamlog.kernel.rounds import cut_short, rows_of
 from streamlog.plan.sql import Version
 from streamlog.plan.steps import RulePlan
-from streamlog.runtime.executor import LimitError, Limits
+from streamlog.runtime.executor import Limits
+from streamlog.spark.failures import lacks_memory, out_of_memory
 
 # So many pieces a relation may be in before they are put together.
 _PIECES = 8
@@ -117,11 +121,16 @@ def fixpoint(
     """
     totals = {pred: Total(known) for pred, known in before.items()}
     versions: Versions = [(rule, None) for rule in rules]
-    rounds = 0
+    rounds, began = 0, time.monotonic()
     while versions:
         for pred, total in totals.items():
             register(pred, Version.TOTAL, total.rows)
-        deltas = {p: New(rows).beyond(totals[p]) for p, rows in find(versions).items()}
+        try:
+            deltas = {p: New(rows).beyond(totals[p]) for p, rows in find(versions).items()}
+        except (PySparkException, Py4JError) as error:
+            if not lacks_memory(error):
+                raise
+            raise out_of_memory(f"round {rounds + 1:,}: {rows_of(totals, rules)}") from error
         rounds += 1
         for pred, delta in deltas.items():
             totals[pred].add(delta)
@@ -133,23 +142,8 @@ def fixpoint(
             for number, pipeline in enumerate(rule.pipelines)
             if pipeline.start is not None and pipeline.start.pred in grown
         ]
-        _watch(rules, totals, rounds, limits)
+        derived = sum(total.count for total in totals.values())
+        limit = limits.reached(rounds, derived, time.monotonic() - began)
+        if limit and versions:
+            raise cut_short(totals, rules, limit, rounds, derived)
     return totals, rounds
-
-
-def _watch(rules: list[RulePlan], totals: Mapping[str, Total], rounds: int, limits: Limits) -> None:
-    derived = sum(t.count for t in totals.values())
-    if rounds > limits.rounds:
-        why = f"{limits.rounds} rounds"
-    elif derived > limits.rows:
-        why = f"{limits.rows} rows"
-    else:
-        return
-    rule = next(
-        (r for r in rules if any(p.start and p.start.pred in totals for p in r.pipelines)), rules[0]
-    )
-    raise LimitError(
-        f"stopped after {why}: the recursion of {' and '.join(totals)} does not seem to end "
-        f"(round {rounds}, {derived} rows so far); look at the rule at {place(rule.rule)}: "
-        f"{in_a_line(rule.rule)}"
-    )

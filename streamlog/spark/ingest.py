@@ -29,9 +29,7 @@ from pyspark.sql.types import (
 
 from streamlog.analysis.time.reach import Assumption
 from streamlog.compiler import Compilation, the
-from streamlog.runtime.ingest import Checker
-from streamlog.runtime.values import written
-from streamlog.spark import wire
+from streamlog.runtime.ingest import NOT_FALSE, Checker, Range
 from streamlog.spark.values import Reading, clock, let, says, typed, whole
 from streamlog.spark.values import text as literal
 from streamlog.spark.written import as_written
@@ -160,7 +158,7 @@ def values(
     and times of the calendar, whichever of the two types it is said to have.
     """
     read = _Read.of(frame, program, pred, types, text)
-    return read.rows.selectExpr(*read.columns or (wire.NO_COLUMNS,), f"{read.good} AS {GOOD}")
+    return read.rows.selectExpr(*read.columns, f"{read.good} AS {GOOD}")
 
 
 def checked(
@@ -222,7 +220,7 @@ class _Read:
         fast: list[str] = []
         made: list[str] = []
         reasons: dict[str, str] = {}
-        for i, type_ in enumerate(types):
+        for i, type_ in enumerate(types or (Type.BOOL,)):
             held, field = found[order[i]].dataType, f"x{order[i]}"
             if text and type_ is Type.STRING and isinstance(held, StringType):
                 field = f"COALESCE({field}, '')"
@@ -231,8 +229,8 @@ class _Read:
                 reading = clock(field, held)
             else:
                 reading = typed(field, held, type_)
-            if (limits := checker.ranges.get(i)) is not None:
-                reading = _ranged(reading, type_, *limits)
+            for wanted in checker.ranges.get(i, ()):
+                reading = _ranged(reading, type_, wanted)
             value = f"CAST({reading.value} AS {_SQL[type_]})"
             if reading.fast:
                 fast.append(f"CAST({reading.fast} AS {_SQL[type_]}) AS f{i}")
@@ -245,6 +243,8 @@ class _Read:
             reasons[f"c{i}"] = f"CONCAT({column}, {reading.reason})"
         rows = _plain(frame).selectExpr("*", *fast).selectExpr("*", *made)
         broken = {_broken(a, types): literal(checker.refusal(a)) for a in checker.assumed}
+        if not types:
+            broken["NOT c0"] = literal(NOT_FALSE)
         return cls(rows, reasons, broken, CORRUPT in frame.columns)
 
 
@@ -288,12 +288,12 @@ def _plain(frame: DataFrame) -> DataFrame:
     return frame.toDF(*names)
 
 
-def _ranged(reading: Reading, type_: Type, low: float, high: float) -> Reading:
-    """A value, unless its column's declared range leaves it out."""
+def _ranged(reading: Reading, type_: Type, wanted: Range) -> Reading:
+    """A value, unless its column's range leaves it out."""
+    low, high = wanted.low, wanted.high
     ends = [f"{float(e)!r}D" if type_ is Type.FLOAT else whole(int(e)) for e in (low, high)]
     inside = f"IF(r >= {ends[0]} AND r <= {ends[1]}, r, NULL)"
-    limits = f" is outside the declared range {written(low, type_)} to {written(high, type_)}"
-    beyond = says(as_written("r", type_), literal(limits))
+    beyond = says(as_written("r", type_), literal(wanted.refusal))
     fast = reading.fast
     return Reading(
         let("r", reading.value, inside),

@@ -5,11 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from math import inf
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
+from uuid import uuid4
 
-from pyspark.errors import PySparkRuntimeError
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
+
+from streamlog.runtime.executor import LimitError, Limits
+from streamlog.runtime.memory import size
+from streamlog.spark.failures import in_our_words
 
 # For Spark that is started here, wherever its tasks run.
 OURS: Mapping[str, str] = {
@@ -82,6 +90,24 @@ def session(
     return _built({"spark.master": master, **(LOCAL if local else OURS), **given})
 
 
+_LEAST = 2**29  # bytes, below which Spark does not start
+
+
+def with_memory(conf: Mapping[str, str], memory: int | None) -> Mapping[str, str]:
+    """Settings under which Java, where queries run, takes no more than kernels may (`Limits`)."""
+    if memory is None:
+        return conf
+    if is_submitted() or SparkSession.getActiveSession() is not None:
+        raise SessionError(
+            "--max-memory is too late for Spark that runs already: give spark-submit "
+            "--driver-memory and --executor-memory"
+        )
+    if memory < _LEAST:
+        raise SessionError(f"Spark needs --max-memory {size(_LEAST).replace(' ', '')} or more")
+    kilobytes = f"{memory // 1024}k"
+    return {"spark.driver.memory": kilobytes, "spark.executor.memory": kilobytes, **conf}
+
+
 def is_submitted() -> bool:
     """Whether `spark-submit` has started this process, and a JVM for it."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
@@ -129,25 +155,58 @@ def is_local(spark: SparkSession) -> bool:
 
 
 class Jobs:
-    """Counts the jobs that Spark runs inside a `with` block, whoever asks for them."""
+    """Counts the jobs that Spark runs inside a `with` block, whoever asks for them; after
+    `seconds` the block's own are cancelled, and it ends with a LimitError."""
 
-    def __init__(self, spark: SparkSession, what: str) -> None:
+    def __init__(self, spark: SparkSession, what: str, seconds: float | None = None) -> None:
         self._context: Any = spark.sparkContext
-        self._what = what
+        self._what, self._seconds = what, seconds
         self.count = 0
 
     def __enter__(self) -> Jobs:
         self._before = self._context.getLocalProperty(_DESCRIPTION)
         self._context.setLocalProperty(_DESCRIPTION, self._what)
         self._start = self._total()
+        self._over, self._ended = Event(), Event()
+        if self._seconds is not None:
+            self._tag = f"streamlog {uuid4()}"
+            self._context.addJobTag(self._tag)
+            self._watching = Thread(target=self._watch, args=(self._seconds,), daemon=True)
+            self._watching.start()
         return self
 
-    def __exit__(self, *failure: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._ended.set()
+        if error is not None and self._is_gone():
+            return
         self.count = self._total() - self._start
         self._context.setLocalProperty(_DESCRIPTION, self._before)
+        if self._seconds is None:
+            return
+        self._watching.join()
+        self._context.removeJobTag(self._tag)
+        if isinstance(error, PySparkException | Py4JError) and self._over.is_set():
+            known = in_our_words(error) if isinstance(error, PySparkException) else None
+            limit = Limits(seconds=self._seconds).reached(0, 0, inf)
+            raise known or LimitError(f"stopped after {limit}: {self._what}") from error
+
+    def _watch(self, seconds: float) -> None:
+        """A job that begins when time is up already is cancelled too."""
+        while not self._ended.wait(seconds):
+            self._over.set()
+            self._context.cancelJobsWithTag(self._tag)
+            seconds = _AGAIN
+
+    def _is_gone(self) -> bool:
+        """Spark ends itself when it has no more memory."""
+        try:
+            return bool(self._context._jsc.sc().isStopped())
+        except Py4JError:
+            return True
 
     def _total(self) -> int:
         return int(self._context._jsc.sc().dagScheduler().numTotalJobs())
 
 
 _DESCRIPTION = "spark.job.description"
+_AGAIN = 0.5  # seconds

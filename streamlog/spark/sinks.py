@@ -17,6 +17,7 @@ from tempfile import mkdtemp
 from pyarrow import parquet
 from pyspark.sql import DataFrame
 
+from streamlog.runtime.ingest import surface
 from streamlog.runtime.sinks import csv_lines, open_sink
 from streamlog.runtime.sources import CSV, JSON_LINES, PARQUET, SourceError, format_of
 from streamlog.spark.session import is_local
@@ -45,6 +46,7 @@ def write(
     with one. With one, the file is in the folder `batch=<id>` of `path`: written again it is
     replaced, and a batch without rows leaves none. A topic gets the rows as JSON, in that order.
     """
+    names, types = surface(names, types)
     # In one task: a sort over several would first look at the rows, and so compute them twice.
     ordered = rows.repartition(1).sortWithinPartitions(*rows.columns)
     if str(path).startswith(SCHEME):
@@ -123,7 +125,7 @@ def _collected(
     values = [column.to_pylist() for column in table.columns]
     whole = folder / f"whole.{kind}"
     sink = open_sink(whole, names, types)
-    sink.write(zip(*values, strict=True) if values else [()] * table.num_rows)
+    sink.write(zip(*values, strict=True))
     sink.commit()
     sink.close()
     return whole, not table.num_rows
@@ -155,6 +157,7 @@ def _write_elsewhere(frame: DataFrame, path: str, kind: str, batch_id: int | Non
 
 def shown(rows: DataFrame, names: Names, types: Types) -> DataFrame:
     """A relation under its columns' names: times are timestamps, durations intervals."""
+    names, types = surface(names, types)
     sql = {Type.TIME: "TIMESTAMP_MICROS({})", Type.DURATION: "{} * INTERVAL '0.000001' SECOND"}
     return rows.selectExpr(
         *(
@@ -169,8 +172,6 @@ def shown(rows: DataFrame, names: Names, types: Types) -> DataFrame:
 
 def _csv(types: Types) -> str:
     """A row as Python's writer has it, with quotes where they are needed."""
-    if not types:
-        return "''"
     plain = [_text(f"c{i}", t) for i, t in enumerate(types)]
     strings = [f"c{i}" for i, t in enumerate(types) if t is Type.STRING]
 
@@ -203,7 +204,7 @@ def _json(names: Names, types: Types) -> str:
             value = f"""IF({in_calendar(f"c{i}")}, CONCAT('"', {value}, '"'), {value})"""
         key = json.dumps(name, ensure_ascii=False)
         pieces += [text(f"{', ' if i else '{'}{key}: "), value]
-    return f"CONCAT({', '.join([*pieces, text('}')])})" if pieces else "'{}'"
+    return f"CONCAT({', '.join([*pieces, text('}')])})"
 
 
 def _text(value: str, type_: Type) -> str:

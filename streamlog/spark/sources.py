@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from streamlog.compiler import Compilation, the
+from streamlog.runtime.ingest import surface
 from streamlog.runtime.sources import (
     CSV,
     JSON_LINES,
@@ -51,7 +52,7 @@ def read(
     The columns of each file are found by the names in it: files with other columns, or the same
     in another order, may lie in one folder. Without a `header`, columns count by position.
     """
-    names = the(program.schema).column_names[pred]
+    names, _ = surface(the(program.schema).column_names[pred], ())
     if str(path).startswith(SCHEME):
         return objects(messages(spark, str(path), stream=False), names), False
     files = _files(spark, str(path))

@@ -111,7 +111,8 @@ class Run:
             return
         self._work_in(self.spark if new is None else new.sparkSession)
         began = time.monotonic()
-        with explained(), Jobs(self.spark, f"streamlog: batch {batch}") as jobs:
+        seconds = self.evaluation.limits.seconds
+        with explained(), Jobs(self.spark, f"streamlog: batch {batch}", seconds) as jobs:
             commit, figures = self._evaluate(new, batch)
         seconds = time.monotonic() - began
         self.store.commit(commit)

@@ -20,6 +20,7 @@ from streamlog.kernel import Kernel
 from streamlog.plan.pivot import Pivot, Seat, plan_of
 from streamlog.plan.steps import Plan
 from streamlog.runtime.executor import Limits, Row
+from streamlog.runtime.memory import share
 from streamlog.spark import wire
 from streamlog.syntax.ast import Const, Fact
 
@@ -94,7 +95,10 @@ def stepped(job: Job, part: int, tables: Mapping[str, Sequence[Row]]) -> dict[st
         if not name.startswith(STATE)
     }
     static = {n: rows for n, rows in arrived.items() if not schema.is_temporal(n)}
-    kernel = Kernel(_program(job, part), static, job.limits)
+    limits = job.limits
+    if limits.memory is None:
+        limits = evolve(limits, memory=share(job.kernels))
+    kernel = Kernel(_program(job, part), static, limits)
     if saved:
         kernel.load(_Complete(saved))
     answers = kernel.step(arrived, job.progress, job.spoken_of)

@@ -16,6 +16,9 @@ from attrs.validators import deep_iterable, instance_of
 from streamlog.diagnostics import Span
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+# Timestamps of logical time, so that offsets can be added to them within 64 bits.
+FIRST_INSTANT, LAST_INSTANT = -(2**62), 2**62
+LOGICAL_TIME = f"logical time goes from {FIRST_INSTANT} to {LAST_INSTANT}"
 
 
 class Type(enum.Enum):
