@@ -17,6 +17,7 @@ from threading import Lock
 
 from streamlog.runtime.executor import LimitError
 
+_USED = Path("/proc/self/statm")
 _UNITS = (("GB", 2**30), ("MB", 2**20), ("kB", 2**10))
 
 _lock = Lock()
@@ -69,7 +70,7 @@ def at_most(memory: int | None) -> Iterator[None]:
         if not _inside:
             _before = resource.getrlimit(resource.RLIMIT_DATA)
         _inside += 1
-        pages = Path("/proc/self/statm").read_text().split()
+        pages = _USED.read_bytes().split()
         resident, data = (int(pages[i]) * resource.getpagesize() for i in (1, 5))
         wanted = data + max(0, memory - resident)
         soft, hard = _before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -10,7 +11,7 @@ from pyspark.sql import SparkSession
 import streamlog
 from streamlog.plan.parts import Strategy
 from streamlog.runtime.executor import LimitError, Limits
-from streamlog.spark import run
+from streamlog.spark import run, start
 from streamlog.spark.failures import explained
 from streamlog.spark.session import Jobs, SessionError, with_memory
 
@@ -58,6 +59,22 @@ def test_memory_of_a_kernel(spark: SparkSession) -> None:
     message = stopped(spark, DOUBLING, Strategy.KERNEL, Limits(memory=2**29))
     assert message.startswith("stopped for lack of memory (--max-memory is 512 MB): ")
     assert message.endswith("p(T, Y) <- p(T, X), Y = X ++ X.")
+
+
+@pytest.mark.parametrize("limits", [Limits(rows=5), Limits(seconds=3)])
+def test_streams(spark: SparkSession, tmp_path: Path, limits: Limits) -> None:
+    data = str(tmp_path / "s")
+    spark.sql("SELECT 1L AS T, 0L AS n UNION ALL SELECT 9L, 0L").write.parquet(data)
+    running = start(
+        streamlog.compile(GROWING),
+        {"s": spark.readStream.schema("T long, n long").parquet(data)},
+        {"p": str(tmp_path / "p")},
+        str(tmp_path / "state"),
+        strategy=Strategy.FIXPOINT,
+        limits=limits,
+    )
+    with pytest.raises(LimitError, match=r"stopped after \d (rows|seconds) \(--max-"):
+        running.wait(120)
 
 
 def test_a_job_is_cancelled(spark: SparkSession) -> None:
