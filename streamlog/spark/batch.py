@@ -21,7 +21,7 @@ from streamlog.runtime.executor import BEGIN, END, Limits
 from streamlog.spark.columns import ColumnTypes, column_types
 from streamlog.spark.evaluation import Batch, Evaluation, Moment, context
 from streamlog.spark.failures import explained
-from streamlog.spark.graph import available
+from streamlog.spark.graph_calls import available
 from streamlog.spark.inputs import Inputs
 from streamlog.spark.session import Jobs, session, usable
 from streamlog.spark.sinks import shown
