@@ -1,6 +1,6 @@
 """Path-shaped recursion on Spark: the kernel in a task, the fixpoint, and GraphFrames, in one run.
 
-    python benchmarks/paths.py [--most SECONDS] [--task TASK] [ARCS ...]
+    python benchmarks/paths.py [--most SECONDS] [--task TASK] [--strategy STRATEGY] [ARCS ...]
 
 Each line is one task with so many arcs, the rows it gives, and the seconds that each strategy took,
 from DataFrames to the last row. All give the same number of rows, or the program ends. A strategy
@@ -119,6 +119,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("arcs", nargs="*", type=int, default=SIZES)
     parser.add_argument("--task", choices=TASKS, action="append")
+    names = [strategy.value for strategy in STRATEGIES]
+    parser.add_argument("--strategy", choices=names, action="append")
     parser.add_argument("--most", type=float, default=120, metavar="SECONDS")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -126,12 +128,13 @@ def main() -> None:
         spark = session("local[2]", {"spark.checkpoint.dir": folder}, packages)
         missing = available(spark)
         assert missing is None, missing
+        wanted = [Strategy(name) for name in asked.strategy or names]
         for task in asked.task or TASKS:
             text, output, made = TASKS[task]
             program = streamlog.compile(text)
-            for strategy in STRATEGIES:  # to warm up
+            for strategy in wanted:  # to warm up
                 measured(program, frames(spark, made(300)), output, strategy)
-            strategies = list(STRATEGIES)
+            strategies = list(wanted)
             for arcs in sorted(asked.arcs):
                 given = frames(spark, made(arcs))
                 told, counts = [], set()

@@ -122,16 +122,15 @@ def _by_rules(
         return Choice(Strategy.FIXPOINT, "asked for")
     if rows is None:
         return Choice(Strategy.KERNEL, "recursive, batch by batch", by_rows=True)
-    is_small = rows <= SMALL
-    return Choice(
-        Strategy.KERNEL if is_small else Strategy.FIXPOINT,
-        f"recursive, {_about(rows)}: {'no more' if is_small else 'more'} than {SMALL:,}",
-        by_rows=True,
-    )
+    strategy = Strategy.KERNEL if rows <= SMALL else Strategy.FIXPOINT
+    return Choice(strategy, f"recursive, {_about(rows)}", by_rows=True)
 
 
 def _about(rows: float) -> str:
-    return f"about {rows:,.0f} rows" if rows < inf else "nobody knows how many rows"
+    """The estimate, and what it is compared with."""
+    if rows == inf:
+        return "over a number of rows that Spark cannot estimate"
+    return f"about {rows:,.0f} rows: {'no more' if rows <= SMALL else 'more'} than {SMALL:,}"
 
 
 def in_order_of_time(component: Component) -> str | None:

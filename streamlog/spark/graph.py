@@ -28,11 +28,20 @@ from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 from pyspark.sql.types import LongType
 
 from streamlog.plan.paths import Arc, Closure, Cost, Paths, Reach, in_words
-from streamlog.spark.graph_calls import connected_components, cut, pregel, release
+from streamlog.spark.graph_calls import (
+    connected_components,
+    cut,
+    pregel,
+    release,
+    without_size,
+)
 from streamlog.spark.labels import Costs, Labels, One, State
 from streamlog.syntax.ast import Const
 
-WITHOUT_END = 2**31 - 2  # rounds; the recursion ends by itself
+# Spark multiplies its estimates of size where it joins, and a round of Pregel joins nodes with
+# nodes with nodes: the estimate has three times as many digits after each round, and after twenty
+# Spark does nothing but multiply. So Pregel is started anew before that, with nodes of no size.
+ROUNDS_AT_ONCE = 6
 
 
 class EndlessError(Exception):
@@ -222,28 +231,38 @@ def _pregel(graph: _Graph, paths: Paths, rounds: int | None, used: list[DataFram
     base, labels = _labelled(graph)
     kind = One if not graph.carried else Costs if graph.cost else Labels
     state: State = kind(graph.cost)
-    nodes = cut(_nodes(graph).join(state.start(base), "id", "left"))
+    first = _nodes(graph).join(state.start(base), "id", "left")
+    nodes = cut(first.select("id", F.col("start").alias("before"), F.col("start").alias("news")))
     if graph.cost is not None and not graph.cost.ends and rounds is None:
         rounds = nodes.count() + 1
-    message, start, known = Pregel.msg(), F.col("start"), F.col("known")
-    done = pregel(
-        nodes,
-        cut(graph.arcs),
-        columns=(
-            ("known", start, state.known(known, message)),
-            ("fresh", start, state.fresh(known, message)),
-        ),
-        message=state.message(Pregel.src("fresh"), Pregel.edge("weight")),
-        gathered=state.gathered(message),
-        sends="fresh",
-        # A node is active if something has come to it; so the last round finds nothing fresh.
-        is_active=(start.isNotNull(), message.isNotNull()),
-        rounds=WITHOUT_END if rounds is None else rounds,
-    )
-    used.append(done)
-    if rounds is not None and not done.filter(~state.is_empty(F.col("fresh"))).isEmpty():
-        because = f": {graph.cost.requires}" if graph.cost and graph.cost.requires else ""
-        raise EndlessError(f"`{paths.pred}` is not done after {rounds} rounds{because}")
+    arcs, message, known = without_size(cut(graph.arcs)), Pregel.msg(), F.col("known")
+    left = rounds
+    while True:
+        done = pregel(
+            without_size(nodes),
+            arcs,
+            columns=(
+                ("known", F.col("before"), state.known(known, message)),
+                ("fresh", F.col("news"), state.fresh(known, message)),
+            ),
+            message=state.message(Pregel.src("fresh"), Pregel.edge("weight")),
+            gathered=state.gathered(message),
+            sends="fresh",
+            # A node is active if something has come to it; so the last round finds nothing fresh.
+            is_active=(~state.is_empty(F.col("news")), message.isNotNull()),
+            rounds=ROUNDS_AT_ONCE if left is None else min(left, ROUNDS_AT_ONCE),
+        )
+        used.append(done)
+        # What is fresh where no arc begins goes nowhere.
+        fresh = done.filter(~state.is_empty(F.col("fresh")))
+        if fresh.join(arcs, fresh["id"] == arcs["src"], "left_semi").isEmpty():
+            break
+        if left is not None and left <= ROUNDS_AT_ONCE:
+            because = f": {graph.cost.requires}" if graph.cost and graph.cost.requires else ""
+            raise EndlessError(f"`{paths.pred}` is not done after {rounds} rounds{because}")
+        left = None if left is None else left - ROUNDS_AT_ONCE
+        nodes = cut(done.select("id", known.alias("before"), F.col("fresh").alias("news")))
+        release(used.pop())
     found = state.rows(done)
     if graph.cost is not None:
         found = found.withColumnRenamed("cost", graph.cost_column)

@@ -78,6 +78,13 @@ def cut(frame: DataFrame) -> DataFrame:
     return frame.checkpoint() if has_directory(frame.sparkSession) else frame.localCheckpoint()
 
 
+def without_size(frame: DataFrame) -> DataFrame:
+    """The frame, about whose size Spark knows nothing. A checkpoint keeps the estimate."""
+    spark = frame.sparkSession
+    made = spark._jsparkSession.createDataFrame(frame._jdf.rdd(), frame._jdf.schema())
+    return DataFrame(made, spark)
+
+
 # ------------------------------------------------------------------------------------- calls
 
 
