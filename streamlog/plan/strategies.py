@@ -17,8 +17,9 @@ from streamlog.plan.sql import Context, Unsupported, Untyped, group_query, rule_
 from streamlog.plan.steps import Component, Plan, RulePlan
 from streamlog.syntax.ast import Var
 
-# Up to so many rows a recursion is done in one task sooner than a round of jobs has started.
-SMALL = 200_000
+# Up to so many rows a recursion goes into one task. There it was faster than the fixpoint wherever
+# `benchmarks/paths.py` has measured both, up to three million arcs; but it must fit into memory.
+SMALL = 1_000_000
 
 
 @frozen

@@ -10,10 +10,8 @@ one, on a cycle or in the base. With a cost a node keeps the best for each label
 * else: Pregel with a set, or a map to costs, at each node.
 
 A round of Pregel sends on only what the last has found. The sets are the price: together they are
-as large as the result, up to (labels x nodes), and those of one node must fit into one row. On two
-busy cores, the closure of 2,200 arcs (771,046 rows) took 54 s against 142 s by the fixpoint, that
-of 700 arcs (74,334 rows) 24 s against 31 s; but reach from 20 places along 40,000 arcs 46 s against
-38 s.
+as large as the result, up to (labels x nodes), and those of one node must fit into one row. What
+it takes beside the other strategies is in docs/operations.md; `benchmarks/paths.py` measures it.
 """
 
 from __future__ import annotations
