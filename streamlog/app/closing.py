@@ -44,6 +44,20 @@ def figures_tables(
     yield outputs
 
 
+def strategies_table(used: Mapping[str, tuple[str, str]]) -> Table:
+    """How the rules of each predicate were evaluated, and why: strategy and reason. Those that were
+    evaluated in the same way for the same reason share a row."""
+    predicates: dict[tuple[str, str], list[str]] = {}
+    for name, how in used.items():
+        predicates.setdefault(how, []).append(name)
+    table = _table("predicate", "strategy", "reason")
+    for how, names in predicates.items():
+        table.add_row(", ".join(names), *how)
+    for column in table.columns:
+        column.justify = "left"
+    return table
+
+
 def _table(*columns: str) -> Table:
     table = Table(
         box=box.SIMPLE_HEAD,

@@ -19,6 +19,7 @@ from streamlog.compiler import Compilation, the
 
 if TYPE_CHECKING:
     from streamlog.app.answers import Answers, Columns
+    from streamlog.plan.strategies import Choice
     from streamlog.runtime.executor import Limits, Row
     from streamlog.runtime.replacing import Replacing
     from streamlog.spark import DataFrame
@@ -185,7 +186,6 @@ class _SparkRun:
     # ------------------------------------------------------------------------ complete data
 
     def all_at_once(self) -> None:
-        from streamlog.plan.parts import Strategy
         from streamlog.spark.batch import evaluate
         from streamlog.spark.failures import explained
         from streamlog.spark.inputs import Inputs, counted
@@ -221,12 +221,18 @@ class _SparkRun:
         # Of a run that --strict fails, the rows that say why.
         failed = self.strict and self.rejected
         self.files.commit(Path(p) for n, p in self.paths.items() if not failed or n == "rejects")
-        rounds = found.metrics.rounds
-        if self.strategy is Strategy.GRAPH and found.metrics.no_graphs:
-            used = {choice.strategy.value for choice in found.metrics.strategies.values()}
-            told = f"by {' and '.join(sorted(used))} instead, with the same answers"
-            click.echo(f"--strategy graph: {told}; {found.metrics.no_graphs}", err=True)
-        self._closing(given.counts(), counts, jobs.count, rounds)
+        metrics = found.metrics
+        self._report_graphs(metrics.strategies, metrics.no_graphs)
+        self._closing(given.counts(), counts, metrics.strategies, jobs.count, metrics.rounds)
+
+    def _report_graphs(self, used: Mapping[str, Choice], missing: str | None) -> None:
+        """Why GraphFrames was not used, though it was asked for."""
+        from streamlog.plan.parts import Strategy
+
+        if self.strategy is Strategy.GRAPH and missing:
+            names = sorted({choice.strategy.value for choice in used.values()})
+            told = f"by {' and '.join(names)} instead, with the same answers"
+            click.echo(f"--strategy graph: {told}; {missing}", err=True)
 
     def _write(
         self, name: str, rows: DataFrame, names: Sequence[str], types: Sequence[Type]
@@ -323,8 +329,9 @@ class _SparkRun:
             for name, (rows, rejected, late) in figures.get("streams", {}).items()
         }
         self.rejected = sum(c.rejected for c in counts.values())
-        record = running.run.record
-        self._closing(counts, figures.get("answers", {}), record.jobs, record.rounds)
+        record, used = running.run.record, running.run.choices
+        self._report_graphs(used, "GraphFrames needs complete data: no --follow, no --checkpoint")
+        self._closing(counts, figures.get("answers", {}), used, record.jobs, record.rounds)
         for held in running.status.held:
             click.echo(str(held), err=True)
 
@@ -366,15 +373,22 @@ class _SparkRun:
             yield status
 
     def _closing(
-        self, rows: Mapping[str, Count], answers: Mapping[str, int], jobs: int, rounds: int
+        self,
+        rows: Mapping[str, Count],
+        answers: Mapping[str, int],
+        used: Mapping[str, Choice],
+        jobs: int,
+        rounds: int,
     ) -> None:
-        from streamlog.app.closing import figures_tables
+        from streamlog.app.closing import figures_tables, strategies_table
         from streamlog.app.render import console
 
         seconds = time.monotonic() - self.began
         figures = {n: (c.rows, c.late, c.rejected) for n, c in rows.items()}
         for table in figures_tables(("rows", "late", "rejected"), figures, answers):
             console(stderr=True).print(table)
+        how = {name: (choice.strategy.value, choice.reason) for name, choice in used.items()}
+        console(stderr=True).print(strategies_table(how))
         told = [_count(jobs, "job"), f"{_count(rounds, 'round')} of recursion" if rounds else ""]
         told.append(f"{seconds:.1f} s")
         console(stderr=True).print("Spark: " + ", ".join(filter(None, told)))

@@ -66,11 +66,11 @@ def seat(value: object, kernels: int) -> int:
     return crc32(text.encode()) % kernels
 
 
-def how_many(rows: int | None, cores: int) -> int:
+def how_many(rows: float | None, cores: int) -> int:
     """The cost rule: a kernel for each core, unless the rows are known to be few. An idle one
     costs milliseconds."""
     most = min(cores, MOST_KERNELS)
-    return most if rows is None else max(1, min(most, rows // ROWS_A_KERNEL))
+    return most if rows is None else int(max(1, min(most, rows // ROWS_A_KERNEL)))
 
 
 # ------------------------------------------------------------------------------- finding it

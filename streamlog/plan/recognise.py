@@ -37,8 +37,14 @@ def recognise(component: Component, schema: Schema, types: TypeTable) -> Paths |
 
 def path_shaped(plan: Plan, schema: Schema, types: TypeTable) -> dict[str, Paths]:
     """The recursive predicates of a closed program that are paths in a graph."""
-    found = {c.preds[0]: recognise(c, schema, types) for c in plan.components}
+    found = recursions(plan, schema, types)
     return {pred: paths for pred, paths in found.items() if isinstance(paths, Paths)}
+
+
+def recursions(plan: Plan, schema: Schema, types: TypeTable) -> dict[str, Paths | Unlike]:
+    """The recursive predicates of a closed program: as paths in a graph, or why they are none."""
+    found = {c.preds[0]: recognise(c, schema, types) for c in plan.components}
+    return {pred: what for pred, what in found.items() if what is not None}
 
 
 @frozen

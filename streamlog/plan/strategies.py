@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from types import MappingProxyType
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from streamlog.analysis.schema import Schema
 from streamlog.plan.parts import Strategy, part, rules_of, stages
-from streamlog.plan.paths import Paths
+from streamlog.plan.paths import Paths, Unlike
 from streamlog.plan.paths import in_words as in_words_of
 from streamlog.plan.pivot import Pivot, find
 from streamlog.plan.sql import Context, Unsupported, Untyped, group_query, rule_query
 from streamlog.plan.steps import Component, Plan, RulePlan
 from streamlog.syntax.ast import Var
 
-# Up to so many rows a recursion is done in one task sooner than a round of jobs has started.
-SMALL = 200_000
+# Up to so many rows a recursion goes into one task. There it was faster than the fixpoint wherever
+# `benchmarks/paths.py` has measured both, up to three million arcs; but it must fit into memory.
+SMALL = 1_000_000
 
 
 @frozen
@@ -25,10 +27,7 @@ class Choice:
     strategy: Strategy
     reason: str
     is_open: bool = False  # another one, perhaps, when the data tell their types
-
-
-FEW = Choice(Strategy.KERNEL, f"recursive, over no more than {SMALL:,} rows a batch")
-MANY = Choice(Strategy.FIXPOINT, f"recursive, over more than {SMALL:,} rows")
+    by_rows: bool = False  # another one for other numbers of rows
 
 
 NO_PATHS: Mapping[str, Paths] = MappingProxyType({})
@@ -37,11 +36,12 @@ NO_PATHS: Mapping[str, Paths] = MappingProxyType({})
 def choose(
     context: Context,
     wanted: Strategy | None = None,
-    rows: int | None = None,
-    paths: Mapping[str, Paths] = NO_PATHS,
+    rows: float | None = None,
+    paths: Mapping[str, Paths | Unlike] = NO_PATHS,
 ) -> Mapping[str, Choice]:
     """By predicate with rules. `wanted` overrides the cost rule where it can be obeyed; `rows` is
-    how many the batch has, if that is known; `paths` are those that GraphFrames can do."""
+    how many complete data have, infinitely many if nobody knows, and None for batches that are to
+    come; `paths` are the recursions that GraphFrames may do, and why others are not among them."""
     plan = context.plan
     result: dict[str, Choice] = {}
     for component in plan.components:
@@ -55,33 +55,32 @@ def in_words(
     context: Context, schema: Schema, paths: Mapping[str, Paths] = NO_PATHS
 ) -> Mapping[str, list[str]]:
     """By predicate, what `choose` says whatever the number of rows, with the pivot of kernels, and
-    whether or not GraphFrames will be there for the `paths`."""
+    what GraphFrames would do with the `paths`."""
     plan, choices = context.plan, choose(context)
-    dealt: dict[str, str] = {}
+    shared: dict[str, str] = {}
     for stage in stages(plan, {pred: choice.strategy for pred, choice in choices.items()}):
         piece = part(plan, stage.components)
         found = find(piece, schema.is_temporal, context.types.column)
         if stage.strategy is Strategy.KERNEL and found is not None:
             for rule in piece.rules:
                 pred = rule.rule.head.pred
-                dealt.setdefault(pred, _dealt(rule, found, context, choices[pred]))
-    said = {p: [f"on Spark: {_words(c, dealt.get(p, ''))}"] for p, c in choices.items()}
+                shared.setdefault(pred, _partitioned(rule, found, context, choices[pred]))
+    said = {p: [f"on Spark: {_words(c, shared.get(p, ''))}"] for p, c in choices.items()}
     for pred, shape in paths.items():
-        what = f"complete data of more than {SMALL:,} rows"
-        said[pred].append(f"with GraphFrames: graph over {what} ({in_words_of(shape)})")
+        said[pred].append(f"with GraphFrames, if asked for: graph ({in_words_of(shape)})")
     return said
 
 
-def _words(choice: Choice, dealt: str) -> str:
-    if choice == FEW:
-        comma = "," if dealt else ""
-        return f"kernel{dealt}{comma} up to {SMALL:,} rows a batch, else fixpoint (recursive)"
+def _words(choice: Choice, partitioned: str) -> str:
+    if choice.by_rows:
+        comma = "," if partitioned else ""
+        return f"kernel{partitioned}{comma} up to {SMALL:,} rows a batch, else fixpoint (recursive)"
     unless = ", unless the data tell more" if choice.is_open else ""
-    return f"{choice.strategy.value}{dealt}{unless} ({choice.reason})"
+    return f"{choice.strategy.value}{partitioned}{unless} ({choice.reason})"
 
 
-def _dealt(rule: RulePlan, pivot: Pivot, context: Context, choice: Choice) -> str:
-    """`, dealt out by X`."""
+def _partitioned(rule: RulePlan, pivot: Pivot, context: Context, choice: Choice) -> str:
+    """`, partitioned by X`."""
     pred = rule.rule.head.pred
     column = pivot.columns[pred]
     match pivot.of(rule):
@@ -90,22 +89,29 @@ def _dealt(rule: RulePlan, pivot: Pivot, context: Context, choice: Choice) -> st
         case _:
             what = f"column {column + 1}"
     is_known = choice.is_open or context.types.column(pred, column) is not None
-    return f", dealt out by {what}" + ("" if is_known else " unless it is a float")
+    return f", partitioned by {what}" + ("" if is_known else " unless it is a float")
 
 
 def _choice(
     component: Component,
     context: Context,
     wanted: Strategy | None,
-    rows: int | None,
-    paths: Mapping[str, Paths],
+    rows: float | None,
+    paths: Mapping[str, Paths | Unlike],
 ) -> Choice:
     if wanted is Strategy.KERNEL:
         return Choice(Strategy.KERNEL, "asked for")
-    if (found := paths.get(component.preds[0])) is not None:
-        is_large = rows is not None and rows > SMALL
-        if wanted is Strategy.GRAPH or (wanted is None and is_large):
-            return Choice(Strategy.GRAPH, in_words_of(found))
+    found = paths.get(component.preds[0]) if wanted is Strategy.GRAPH else None
+    if isinstance(found, Paths):
+        return Choice(Strategy.GRAPH, f"asked for: {in_words_of(found)}")
+    choice = _by_rules(component, context, wanted, rows)
+    return evolve(choice, reason=f"{choice.reason}; {in_words_of(found)}") if found else choice
+
+
+def _by_rules(
+    component: Component, context: Context, wanted: Strategy | None, rows: float | None
+) -> Choice:
+    """GraphFrames is never chosen by itself: see `benchmarks/paths.py`."""
     if (reason := in_order_of_time(component)) is not None:
         return Choice(Strategy.KERNEL, reason)
     if (unsupported := _unsupported(component.preds, context)) is not None:
@@ -115,9 +121,17 @@ def _choice(
         return Choice(Strategy.SQL, "not recursive")
     if wanted is Strategy.FIXPOINT:
         return Choice(Strategy.FIXPOINT, "asked for")
-    if rows is not None and rows > SMALL:
-        return MANY
-    return FEW
+    if rows is None:
+        return Choice(Strategy.KERNEL, "recursive, batch by batch", by_rows=True)
+    strategy = Strategy.KERNEL if rows <= SMALL else Strategy.FIXPOINT
+    return Choice(strategy, f"recursive, {_about(rows)}", by_rows=True)
+
+
+def _about(rows: float) -> str:
+    """The estimate, and what it is compared with."""
+    if rows == inf:
+        return "over a number of rows that Spark cannot estimate"
+    return f"about {rows:,.0f} rows: {'no more' if rows <= SMALL else 'more'} than {SMALL:,}"
 
 
 def in_order_of_time(component: Component) -> str | None:

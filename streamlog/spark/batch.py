@@ -14,14 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 from streamlog.compiler import Compilation, the
 from streamlog.kernel.frontier import Frontiers
 from streamlog.plan.parts import Strategy, stages
+from streamlog.plan.paths import Paths, Unlike
 from streamlog.plan.pivot import how_many
-from streamlog.plan.recognise import path_shaped
+from streamlog.plan.recognise import recursions
 from streamlog.plan.strategies import NO_PATHS, Choice, choose
 from streamlog.runtime.executor import BEGIN, END, Limits
 from streamlog.spark.columns import ColumnTypes, column_types
 from streamlog.spark.evaluation import Batch, Evaluation, Moment, context
 from streamlog.spark.failures import explained
-from streamlog.spark.graph import available
+from streamlog.spark.graph_calls import available
 from streamlog.spark.inputs import Inputs
 from streamlog.spark.session import Jobs, session, usable
 from streamlog.spark.sinks import shown
@@ -113,11 +114,11 @@ def evaluate(
         missing = missing or "GraphFrames keeps to no limit of rounds or rows"
     # The graph is always complete here.
     closed = the(program.closed)
-    paths = NO_PATHS
+    found: Mapping[str, Paths | Unlike] = NO_PATHS
     if missing is None:
-        paths = path_shaped(the(program.plan), the(closed.schema), the(closed.types))
+        found = recursions(the(program.plan), the(closed.schema), the(closed.types))
     size = given.estimate()
-    chosen = choose(context(program, types), strategy, size, paths)
+    chosen = choose(context(program, types), strategy, size, found)
     order = stages(the(program.plan), {p: c.strategy for p, c in chosen.items()})
     evaluation = Evaluation(
         spark,
@@ -127,7 +128,7 @@ def evaluate(
         limits=limits,
         kernels=kernels or how_many(size, spark.sparkContext.defaultParallelism),
         sliced=False,
-        paths=paths,
+        paths={pred: paths for pred, paths in found.items() if isinstance(paths, Paths)},
     )
     with explained(), Jobs(spark, "streamlog: evaluate", evaluation.limits.seconds) as jobs:
         batch = evaluation.run(rows, {}, {}, _at_the_end(program, evaluation, rows))

@@ -10,10 +10,8 @@ one, on a cycle or in the base. With a cost a node keeps the best for each label
 * else: Pregel with a set, or a map to costs, at each node.
 
 A round of Pregel sends on only what the last has found. The sets are the price: together they are
-as large as the result, up to (labels x nodes), and those of one node must fit into one row. On two
-busy cores, the closure of 2,200 arcs (771,046 rows) took 54 s against 142 s by the fixpoint, that
-of 700 arcs (74,334 rows) 24 s against 31 s; but reach from 20 places along 40,000 arcs 46 s against
-38 s.
+as large as the result, up to (labels x nodes), and those of one node must fit into one row. What
+it takes beside the other strategies is in docs/operations.md; `benchmarks/paths.py` measures it.
 """
 
 from __future__ import annotations
@@ -21,8 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
-from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from attrs import frozen
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -30,43 +26,24 @@ from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 from pyspark.sql.types import LongType
 
 from streamlog.plan.paths import Arc, Closure, Cost, Paths, Reach, in_words
+from streamlog.spark.graph_calls import (
+    connected_components,
+    cut,
+    pregel,
+    release,
+    without_size,
+)
 from streamlog.spark.labels import Costs, Labels, One, State
 from streamlog.syntax.ast import Const
 
-PACKAGE = "graphframes-py"
-ARTIFACT = "io.graphframes:graphframes-spark{major}_2.13:{version}"
-WITHOUT_END = 2**31 - 2  # rounds; the recursion ends by itself
+# Spark multiplies its estimates of size where it joins, and a round of Pregel joins nodes with
+# nodes with nodes: the estimate has three times as many digits after each round, and after twenty
+# Spark does nothing but multiply. So Pregel is started anew before that, with nodes of no size.
+ROUNDS_AT_ONCE = 6
 
 
 class EndlessError(Exception):
     """Not done after as many rounds as there may be: a cycle makes the cost better each time."""
-
-
-def available(spark: SparkSession) -> str | None:
-    """None when GraphFrames can be used, else the sentence that says what is missing."""
-    try:
-        wanted = version(PACKAGE)
-        import graphframes  # noqa: F401
-    except (PackageNotFoundError, ImportError) as missing:
-        return f"GraphFrames cannot be imported ({missing}): install {PACKAGE} and numpy"
-    artifact = ARTIFACT.format(major=spark.version.split(".")[0], version=wanted)
-    jvm: Any = spark._jvm
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    pregel = "org/graphframes/lib/Pregel.class"
-    if loader.getResource(pregel) is None:
-        if "graphframes" in (spark.conf.get("spark.jars.packages", "") or ""):
-            return (
-                "spark.jars.packages names the JVM part of GraphFrames, but it is not on the class "
-                f"path: {artifact} was not resolved, or Spark was running before it was asked for"
-            )
-        return (
-            "the JVM part of GraphFrames is not on the class path: start Spark with "
-            f"--packages {artifact}"
-        )
-    known = {m.getName() for m in loader.loadClass("org.graphframes.lib.Pregel").getMethods()}
-    if "requiredEdgeColumns" not in known:
-        return f"the JVM part of GraphFrames does not fit {PACKAGE} {wanted}: use {artifact}"
-    return None
 
 
 # -------------------------------------------------------------------------------- the relation
@@ -94,10 +71,10 @@ def relation(
                 found = _components(graph, used)
             else:
                 found = _pregel(graph, paths, rounds, used)
-            return _cut(found.select(*base.columns))
+            return cut(found.select(*base.columns))
         finally:
             for frame in used:
-                frame.unpersist()
+                release(frame)
 
 
 @contextmanager
@@ -110,24 +87,6 @@ def _described(spark: SparkSession, text: str) -> Iterator[None]:
         yield
     finally:
         context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]
-
-
-def _is_local(spark: SparkSession) -> bool:
-    """Without a checkpoint directory, checkpoints stay with the executors."""
-    return spark.sparkContext.getCheckpointDir() is None
-
-
-def _interval(spark: SparkSession) -> int:
-    """Rounds between two checkpoints. A local one costs no more than what is cached anyhow, and
-    plans that grow for two rounds take longer than small rounds do."""
-    return 1 if _is_local(spark) else 2
-
-
-def _cut(frame: DataFrame) -> DataFrame:
-    """The frame, computed, without its lineage."""
-    if _is_local(frame.sparkSession):
-        return frame.localCheckpoint()
-    return frame.checkpoint()
 
 
 # ----------------------------------------------------------------------------------- the graph
@@ -231,12 +190,9 @@ def _by_components(paths: Paths) -> bool:
 
 def _components(graph: _Graph, used: list[DataFrame]) -> DataFrame:
     """What reaches one node of a component reaches them all."""
-    from graphframes import GraphFrame
-
     nodes, arcs = _nodes(graph), graph.arcs.select("src", "dst")
     numbers = None
     if not isinstance(nodes.schema["id"].dataType, LongType):
-        # GraphFrames would number them too, and keep the numbers cached for ever.
         numbers = _numbered(nodes)
         for end in ("src", "dst"):
             numbered = numbers.select(
@@ -245,13 +201,7 @@ def _components(graph: _Graph, used: list[DataFrame]) -> DataFrame:
             arcs = arcs.join(numbered, end)
         arcs = arcs.select(F.col("src_number").alias("src"), F.col("dst_number").alias("dst"))
         nodes = numbers.select(F.col("number").alias("id"))
-    # Each round reads the last one six times over: long plans would be longer every time.
-    component = GraphFrame(nodes, _cut(arcs)).connectedComponents(
-        algorithm="two_phase",
-        broadcastThreshold=-1,
-        checkpointInterval=_interval(arcs.sparkSession),
-        use_local_checkpoints=_is_local(arcs.sparkSession),
-    )
+    component = connected_components(cut(nodes), cut(arcs))
     used.append(component)
     if numbers is not None:
         component = component.withColumnRenamed("id", "number").join(numbers, "number")
@@ -267,49 +217,50 @@ def _components(graph: _Graph, used: list[DataFrame]) -> DataFrame:
 
 def _numbered(rows: DataFrame) -> DataFrame:
     """Distinct rows with a `number` that stays theirs, so they must be computed now."""
-    return _cut(rows.withColumn("number", F.monotonically_increasing_id()))
+    return cut(rows.withColumn("number", F.monotonically_increasing_id()))
 
 
 # ----------------------------------------------------------------------------------- by Pregel
 
 
 def _pregel(graph: _Graph, paths: Paths, rounds: int | None, used: list[DataFrame]) -> DataFrame:
-    from graphframes import GraphFrame
     from graphframes.lib import Pregel
 
     base, labels = _labelled(graph)
     kind = One if not graph.carried else Costs if graph.cost else Labels
     state: State = kind(graph.cost)
-    nodes = _nodes(graph).join(state.start(base), "id", "left")
+    first = _nodes(graph).join(state.start(base), "id", "left")
+    nodes = cut(first.select("id", F.col("start").alias("before"), F.col("start").alias("news")))
     if graph.cost is not None and not graph.cost.ends and rounds is None:
-        nodes = nodes.persist()
-        used.append(nodes)
         rounds = nodes.count() + 1
-    message, fresh = Pregel.msg(), Pregel.src("fresh")
-    known = F.col("known")
-    pregel = (
-        GraphFrame(nodes, graph.arcs)
-        .pregel.setMaxIter(WITHOUT_END if rounds is None else rounds)
-        .setCheckpointInterval(_interval(base.sparkSession))
-        .setUseLocalCheckpoints(_is_local(base.sparkSession))
-        .withVertexColumn("known", F.col("start"), state.known(known, message))
-        .withVertexColumn("fresh", F.col("start"), state.fresh(known, message))
-        # A node is active if something has come to it; so the last round finds nothing fresh.
-        .setInitialActiveVertexExpression(F.col("start").isNotNull())
-        .setUpdateActiveVertexExpression(message.isNotNull())
-        .setSkipMessagesFromNonActiveVertices(True)
-        .setStopIfAllNonActiveVertices(True)
-        .required_src_columns("fresh")
-        .sendMsgToDst(state.message(fresh, Pregel.edge("weight")))
-        .aggMsgs(state.gathered(message))
-    )
-    if "weight" in graph.arcs.columns:
-        pregel = pregel.required_edge_columns("weight")
-    done = pregel.run()
-    used.append(done)
-    if rounds is not None and not done.filter(~state.is_empty(F.col("fresh"))).isEmpty():
-        because = f": {graph.cost.requires}" if graph.cost and graph.cost.requires else ""
-        raise EndlessError(f"`{paths.pred}` is not done after {rounds} rounds{because}")
+    arcs, message, known = without_size(cut(graph.arcs)), Pregel.msg(), F.col("known")
+    left = rounds
+    while True:
+        done = pregel(
+            without_size(nodes),
+            arcs,
+            columns=(
+                ("known", F.col("before"), state.known(known, message)),
+                ("fresh", F.col("news"), state.fresh(known, message)),
+            ),
+            message=state.message(Pregel.src("fresh"), Pregel.edge("weight")),
+            gathered=state.gathered(message),
+            sends="fresh",
+            # A node is active if something has come to it; so the last round finds nothing fresh.
+            is_active=(~state.is_empty(F.col("news")), message.isNotNull()),
+            rounds=ROUNDS_AT_ONCE if left is None else min(left, ROUNDS_AT_ONCE),
+        )
+        used.append(done)
+        # What is fresh where no arc begins goes nowhere.
+        fresh = done.filter(~state.is_empty(F.col("fresh")))
+        if fresh.join(arcs, fresh["id"] == arcs["src"], "left_semi").isEmpty():
+            break
+        if left is not None and left <= ROUNDS_AT_ONCE:
+            because = f": {graph.cost.requires}" if graph.cost and graph.cost.requires else ""
+            raise EndlessError(f"`{paths.pred}` is not done after {rounds} rounds{because}")
+        left = None if left is None else left - ROUNDS_AT_ONCE
+        nodes = cut(done.select("id", known.alias("before"), F.col("fresh").alias("news")))
+        release(used.pop())
     found = state.rows(done)
     if graph.cost is not None:
         found = found.withColumnRenamed("cost", graph.cost_column)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping
 from functools import reduce
+from math import inf
 from typing import Any
 
 from attrs import field, frozen, mutable
@@ -141,12 +142,18 @@ class Inputs:
         empty = self.spark.createDataFrame([], "stream string, reason string, raw string")
         return reduce(DataFrame.unionAll, bad, empty)
 
-    def estimate(self) -> int:
-        """How many rows there may be, by what Spark says of their size without a job."""
-        return sum(_bytes(frame) // _BYTES_A_ROW for frame in self.frames.values())
+    def estimate(self) -> float:
+        """How many rows there may be, by what Spark says of their size without a job; infinitely
+        many where it cannot say, as of a DataFrame made of Python objects."""
+        sizes = [_bytes(frame) for frame in self.frames.values()]
+        if any(size >= _UNKNOWN for size in sizes):
+            return inf
+        facts = _facts(self.program)
+        return sum(size // _BYTES_A_ROW for size in sizes) + sum(map(len, facts.values()))
 
 
 _BYTES_A_ROW = 32
+_UNKNOWN = 2**62  # bytes; Spark's default for a size is the largest number there is
 _PATIENCE = 2.0  # seconds
 
 

@@ -210,6 +210,44 @@ def test_paths_without_graphframes(tmp_path: Path) -> None:
     assert "--packages io.graphframes:graphframes-spark4_2.13:" in err
 
 
+CHAIN = """
+stream hop(T: int, a: int, b: int).
+output reach.
+reach(T, X, Y) <- hop(T, X, Y).
+reach(T, X, Z) <- reach(T1, X, Y), hop(T2, Y, Z), lgr(T1, T2, T).
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), "reach kernel recursive, about 3 rows: no more than 1,000,000"),
+        (("--strategy", "fixpoint"), "reach fixpoint asked for"),
+        (("--strategy", "kernel"), "reach kernel asked for"),
+    ],
+)
+def test_the_report_says_how_rules_were_evaluated(
+    options: tuple[str, ...], expected: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "chain.slog"
+    program.write_text(CHAIN + "hop(1, 1, 2). hop(2, 2, 3). hop(3, 3, 4).\n")
+    code, _, err = run(program, *options)
+    assert code == 0, err
+    assert expected in " ".join(err.split())
+
+
+def test_micro_batches_say_that_graphframes_is_not_for_them(tmp_path: Path) -> None:
+    program = tmp_path / "chain.slog"
+    program.write_text(CHAIN)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.csv").write_text("T,a,b\n1,1,2\n2,2,3\n")
+    args = ("--input", f"hop={tmp_path / 'in'}", "--checkpoint", tmp_path / "state")
+    code, _, err = run(program, *args, "--strategy", "graph", "--format", "csv")
+    assert code == 0, err
+    assert "--strategy graph: by kernel instead, with the same answers; GraphFrames needs" in err
+    assert "reach kernel recursive, batch by batch" in " ".join(err.split())
+
+
 def test_a_package_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     def java_ends(builder: object) -> SparkSession:
         raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})

@@ -1,7 +1,10 @@
 """Path-shaped recursion by GraphFrames gives the rows that the rules mean.
 
-GraphFrames needs its JVM part: STREAMLOG_GRAPHFRAMES names a jar or Maven coordinates. Without it
-these tests are skipped, and the reason is what `available` says.
+These tests need a Spark session with the JVM part of GraphFrames, and so a process of their own:
+
+    pytest -n 0 -m graphframes tests/spark/test_graph.py
+
+STREAMLOG_GRAPHFRAMES names another jar or other Maven coordinates than those that CI uses.
 """
 
 from __future__ import annotations
@@ -10,18 +13,22 @@ import heapq
 import os
 import random
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("pyspark")
-
+from click.testing import CliRunner
+from graphframes import GraphFrame
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.analysis.types import TypeTable
+from streamlog.app.cli import main
 from streamlog.compiler import Compilation, Mode
 from streamlog.plan.paths import Paths
-from streamlog.spark import graph
+from streamlog.spark import graph, graph_calls
+from streamlog.spark.graph_calls import ELSEWHERE, available
+from streamlog.spark.session import TINY, session
 from streamlog.syntax.ast import Type
 from tests.plan.test_recognise import (
     RECOGNISED,
@@ -32,7 +39,9 @@ from tests.plan.test_recognise import (
 )
 from tests.streaming import compiled
 
-GRAPHFRAMES = os.environ.get("STREAMLOG_GRAPHFRAMES", "")
+pytestmark = pytest.mark.graphframes
+GRAPHFRAMES = os.environ.get("STREAMLOG_GRAPHFRAMES", ELSEWHERE)
+DEMO = Path(__file__).parents[2] / "demos" / "04_paths"
 SQL_TYPES = {Type.STRING: "string", Type.FLOAT: "double", Type.BOOL: "boolean"}
 Row = tuple[Any, ...]
 
@@ -67,29 +76,24 @@ reach(X, Z) <- reach(X, Y), joined(Y, Z).
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    active = SparkSession.getActiveSession()
-    builder = SparkSession.builder.master("local[2]").appName("graph")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    assert SparkSession.getActiveSession() is None, "these tests need a process of their own"
     settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.log.level": "ERROR",
+        **TINY,
+        "spark.checkpoint.dir": str(tmp_path_factory.mktemp("checkpoints")),
+        "spark.driver.memory": "2g",
+        # What `call_sites` reads.
+        "spark.ui.retainedJobs": "100000",
+        "spark.ui.retainedStages": "100000",
     }
-    if GRAPHFRAMES:
-        settings["spark.jars" + ".packages" * (not GRAPHFRAMES.endswith(".jar"))] = GRAPHFRAMES
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    session = active or builder.getOrCreate()
-    try:
-        missing = graph.available(session)
-        if missing is not None:
-            pytest.skip(missing)
-        yield session
-    finally:
-        if active is None:
-            session.stop()
+    packages = [GRAPHFRAMES]
+    if GRAPHFRAMES.endswith(".jar"):
+        settings["spark.jars"], packages = GRAPHFRAMES, []
+    made = session("local[2]", settings, packages)
+    missing = available(made)
+    assert missing is None, missing
+    yield made
+    made.stop()
 
 
 def paths_of(program: str) -> Paths:
@@ -223,11 +227,11 @@ def test_symmetric_closure(spark: SparkSession) -> None:
 
 
 def test_long_paths(spark: SparkSession) -> None:
-    """More rounds than Pregel makes unless it is told otherwise."""
-    arcs = {(i, i + 1) for i in range(14)}
+    """So many rounds that Spark's estimate of the nodes' size would have 3 ** 25 digits."""
+    arcs = {(i, i + 1) for i in range(25)}
     given = {"link": integers(spark, arcs, 2)}
     found = graph.relation(paths_of(REACH), integers(spark, [(0,)], 1), given)
-    assert rows_of(found) == {(i,) for i in range(15)}
+    assert rows_of(found) == {(i,) for i in range(26)}
 
 
 # ------------------------------------------------------------------------------------ limits
@@ -315,3 +319,129 @@ def test_nothing_stays_cached(spark: SparkSession) -> None:
         rows = [tuple(as_type(n) for n in (i, i + 1, 1)[: len(types)]) for i in range(3)]
         graph.relation(paths_of(program), frame(spark, rows, types), {})
     assert cached.isEmpty()
+
+
+def test_what_others_have_cached_stays_cached(spark: SparkSession) -> None:
+    links = integers(spark, {(0, 1), (1, 2)}, 2).persist()
+    starts = integers(spark, [(0,)], 1).persist()
+    try:
+        graph.relation(paths_of(REACH), starts, {"link": links})
+        graph.relation(paths_of(SYMMETRIC), links, {})
+        assert links.storageLevel.useMemory and starts.storageLevel.useMemory
+    finally:
+        links.unpersist()
+        starts.unpersist()
+
+
+# ----------------------------------------------------------------------------- other versions
+
+# The setters of Pregel by version, as far as Python parts and sources show them; 0.9.2 is
+# the one that runs here.
+ACTIVE = {
+    "setInitialActiveVertexExpression",
+    "setUpdateActiveVertexExpression",
+    "setSkipMessagesFromNonActiveVertices",
+    "setStopIfAllNonActiveVertices",
+}
+SETTERS = {
+    "0.9.1": {"setEarlyStopping"},
+    "0.9.2": {"setEarlyStopping", *ACTIVE},
+    "0.10.0": {"setEarlyStopping", "setUseLocalCheckpoints", *ACTIVE},
+    "0.10.1": {"setEarlyStopping", "setUseLocalCheckpoints", "requiredSrcColumns", *ACTIVE},
+    "0.12.0": {
+        "setEarlyStopping",
+        "setUseLocalCheckpoints",
+        "requiredSrcColumns",
+        "requiredEdgeColumns",
+        *ACTIVE,
+    },
+}
+
+
+class Recorder:
+    """A Pregel of the JVM that has these setters and no others."""
+
+    def __init__(self, known: set[str]) -> None:
+        self.known = known
+        self.called: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self.known:
+            raise AttributeError(name)
+        return lambda value, *more: self.called.update({name: value})
+
+
+@pytest.mark.parametrize("version", SETTERS)
+def test_a_setter_is_called_only_where_it_exists(spark: SparkSession, version: str) -> None:
+    known = SETTERS[version]
+    made = GraphFrame(spark.range(1), spark.sql("SELECT 0L AS src, 0L AS dst")).pregel
+    made._java_obj = Recorder(known)
+    graph_calls.configured(
+        made,
+        frozenset(known),
+        sends="fresh",
+        reads=["weight"],
+        is_active=(F.lit(True), F.lit(False)),
+        is_local=True,
+    )
+    # It must stop by itself, in one of the two ways.
+    needless = {"setEarlyStopping"} if known >= ACTIVE else set()
+    assert made._java_obj.called.keys() == known - needless
+    assert made._java_obj.called.get("requiredEdgeColumns", "weight") == "weight"
+
+
+def test_0_9_2_is_what_runs_here(spark: SparkSession) -> None:
+    if GRAPHFRAMES == ELSEWHERE:
+        known = graph_calls.setters(spark) & set().union(*SETTERS.values())
+        assert known == SETTERS["0.9.2"]
+
+
+def test_without_active_nodes(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with 0.9.1: it ends when there are no more messages."""
+    known = graph_calls.setters(spark) - ACTIVE
+    monkeypatch.setattr(graph_calls, "setters", lambda spark: known)
+    test_shortest_paths_from_one_place(spark)
+    test_a_cycle_that_makes_the_cost_better_is_an_error(spark)
+    test_nothing_stays_cached(spark)
+
+
+def test_a_checkpoint_directory_is_demanded(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert available(spark) is None
+    monkeypatch.setattr(graph_calls, "has_directory", lambda spark: False)
+    if "setUseLocalCheckpoints" in graph_calls.setters(spark):
+        assert available(spark) is None
+    else:
+        assert "add --conf spark.checkpoint.dir=DIR" in (available(spark) or "")
+
+
+# -------------------------------------------------------------------------------- the command
+
+
+def command(*args: str) -> tuple[str, str]:
+    done = CliRunner().invoke(main, ["run", *args, "--engine", "spark"])
+    assert done.exit_code == 0, done.output
+    return done.stdout, done.stderr
+
+
+def test_the_demo_with_graphframes(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(DEMO)
+    answers, report = command("ways_out.slog", "--strategy", "graph")
+    assert answers == command("ways_out.slog", "--strategy", "kernel")[0]
+    page = (DEMO / "README.md").read_text(encoding="utf-8")
+    shown = page.split("says `graph` for")[1].split("```text\n")[1].split("```")[0]
+    assert shown in "".join(f"{line.rstrip()}\n" for line in report.splitlines())
+
+
+def test_recursion_that_graphframes_cannot_do(spark: SparkSession, tmp_path: Path) -> None:
+    program = tmp_path / "odd.slog"
+    program.write_text(
+        "table link(a: int, b: int).\noutput odd.\nlink(1, 2). link(2, 3). link(3, 4).\n"
+        "odd(X, Y) <- link(X, Y).\nodd(X, Z) <- even(X, Y), link(Y, Z).\n"
+        "even(X, Z) <- odd(X, Y), link(Y, Z).\n"
+    )
+    answers, report = command(str(program), "--strategy", "graph", "--format", "csv")
+    assert answers == "X,Y\n1,2\n1,4\n2,3\n3,4\n"
+    said = " ".join(report.split())
+    assert "kernel" in said and "not path-shaped: `even` and `odd` call each other" in said
