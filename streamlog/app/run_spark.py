@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from streamlog.app.answers import Answers, Columns
     from streamlog.runtime.executor import Row
     from streamlog.spark import DataFrame
+    from streamlog.spark.delivery import Sink
     from streamlog.spark.inputs import Count, Inputs
-    from streamlog.spark.streaming import Sink
     from streamlog.spark.watching import Status
 
 TOLD = 5
@@ -52,6 +52,7 @@ def run_on_spark(
     from streamlog.runtime.checkpoint import CheckpointError
     from streamlog.runtime.executor import LimitError
     from streamlog.runtime.functions import EvaluationError
+    from streamlog.runtime.lock import Locked
     from streamlog.runtime.sources import SourceError
 
     problem = java_problem()
@@ -78,6 +79,7 @@ def run_on_spark(
     except (
         SourceError,
         CheckpointError,
+        Locked,
         ColumnTypeError,
         ColumnsError,
         InputError,
@@ -225,11 +227,11 @@ class _SparkRun:
         *,
         until_caught_up: bool,
     ) -> None:
+        from streamlog.spark.delivery import Relations
         from streamlog.spark.inputs import Inputs
         from streamlog.spark.session import is_local
         from streamlog.spark.sources import read, read_stream
         from streamlog.spark.start import started
-        from streamlog.spark.streaming import Relations
 
         if checkpoint is None and not is_local(self.spark):
             raise click.UsageError(
@@ -270,10 +272,8 @@ class _SparkRun:
         self.printing.finish()
         from streamlog.spark.inputs import Count
 
-        counts = {
-            name: Count(rows, rejected, late)
-            for name, (rows, rejected, late) in figures.get("streams", {}).items()
-        }
+        read_rows = {**figures.get("tables", {}), **figures.get("streams", {})}
+        counts = {name: Count(*numbers) for name, numbers in sorted(read_rows.items())}
         self.rejected = sum(c.rejected for c in counts.values())
         record = running.run.record
         self._closing(counts, figures.get("answers", {}), record.jobs, record.rounds)

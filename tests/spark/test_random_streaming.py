@@ -21,8 +21,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from streamlog.runtime.executor import Row
 from streamlog.spark import arrival, store, wire
 from streamlog.spark.columns import column_types, types_of_rows
+from streamlog.spark.delivery import Relations
 from streamlog.spark.inputs import Inputs
-from streamlog.spark.streaming import Relations, Run
+from streamlog.spark.streaming import Run
 
 PAIRS = int(os.environ.get("STREAMLOG_SPARK_STREAMS", "4"))
 SEED = int(os.environ.get("STREAMLOG_SEED", "0"))
