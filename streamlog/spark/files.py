@@ -154,6 +154,15 @@ class Files:
             return None
         return int(self._system.getContentSummary(path).getLength())
 
+    def lost(self, folder: str) -> list[str]:
+        """Files of a folder of which the checksums alone are left."""
+        here = self.local
+        if here is None or not (here / folder).is_dir():
+            return []
+        crcs = (here / folder).glob(".*.crc")
+        names = (crc.name.removeprefix(".").removesuffix(".crc") for crc in crcs)
+        return sorted(name for name in names if not (here / folder / name).exists())
+
     def times(self) -> dict[str, int]:
         """When the files of the root were last changed, in milliseconds."""
         here = self.local

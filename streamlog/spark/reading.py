@@ -51,9 +51,16 @@ class Reading:
             self.sources[name] = range(len(leaves), len(leaves) + len(mine))
             self.identities[name] = _places(mine)
             leaves += mine
-        # Where a source has its notes: one that is used twice has them once.
+        # Where a folder has its notes, by source; a source that is used twice has them once. Behind
+        # the streams' sources there may be the one for pulses.
         unlike = [leaf for i, leaf in enumerate(leaves) if leaf not in leaves[:i]]
-        self._notes = [f"spark/sources/{unlike.index(leaf)}" for leaf in leaves]
+        self._notes = {
+            i: f"spark/sources/{unlike.index(leaf)}"
+            for i, leaf in enumerate(leaves)
+            if _place(leaf) is not None
+        }
+        if leaves:
+            self._notes[len(leaves)] = f"spark/sources/{len(unlike)}"
 
     def offsets(self, batch: int) -> tuple[str, ...]:
         """Up to where a batch reads each source."""
@@ -79,19 +86,37 @@ class Reading:
 
     def verify(self, last: Commit | None) -> None:
         """Spark goes on where the last commit ends, with the inputs that it had."""
-        done = self._files.numbers("spark/commits")
-        if done and done[-1] > (-1 if last is None else last.batch):
-            raise self._store.refused(f"'commits/{done[-1]}.json' is missing")
         if last is None or last.has_ended or not last.offsets:
             return
         if self.offsets(last.batch) != last.offsets:
             raise self._store.refused(f"'spark/offsets/{last.batch}' has changed")
         for name, known in last.inputs.items():
             self._verify_input(name, known)
-        for offset, notes in zip(last.offsets, self._notes, strict=False):
-            entry = _ENTRY.fullmatch(offset)
-            if entry is not None and self._files.names(notes[: notes.rindex("/")]):
-                self._verify_files(notes, int(entry[1]))
+        for source, notes in self._notes.items():
+            if source < len(last.offsets):
+                entry = _ENTRY.fullmatch(last.offsets[source])
+                self._verify_files(notes, -1 if entry is None else int(entry[1]))
+        self._verify_others(last)
+
+    def _verify_others(self, last: Commit) -> None:
+        """What Spark reads without saying which file it could not read."""
+        lost = (f"spark/commits/{n}" for n in self._files.lost("spark/commits"))
+        planned = {max(0, last.batch - 1), *self._files.numbers("spark/offsets")}
+        done = self._files.numbers("spark/commits")
+        names = ["spark/metadata", *(f"spark/commits/{n}" for n in done[-2:])]
+        names += (f"spark/offsets/{n}" for n in sorted(planned) if n >= last.batch - 1)
+        for name in (*lost, *names):
+            text = self._files.read(name)
+            if text is None:
+                raise self._store.refused(f"'{name}' is missing")
+            self._documents(name, text.removeprefix("v1\n"))
+
+    def _documents(self, name: str, text: str) -> list[Any]:
+        """JSON, a line each."""
+        try:
+            return [json.loads(line) for line in text.splitlines() if line != _NOTHING]
+        except ValueError:
+            raise self._store.refused(f"'{name}' is damaged: it is no JSON") from None
 
     def _verify_input(self, name: str, known: Mapping[str, str]) -> None:
         found = self.identities.get(name, {})
@@ -127,15 +152,13 @@ class Reading:
         compact = self._files.numbers(notes, ".compact")
         names = [f"{notes}/{compact[-1]}.compact"] if compact else []
         first = compact[-1] + 1 if compact else 0
+        last = max([last, *self._files.numbers(notes)])
         names += (f"{notes}/{n}" for n in range(first, last + 1))
         for name in names:
             text = self._files.read(name)
             if text is None:
                 raise self._store.refused(f"'{name}' is missing")
-            try:
-                yield from map(json.loads, text.splitlines()[1:])
-            except ValueError:
-                raise self._store.refused(f"'{name}' is damaged: it is no JSON") from None
+            yield from self._documents(name, text.removeprefix("v1\n"))
 
 
 def _sources(frame: DataFrame) -> list[Any]:
@@ -145,10 +168,16 @@ def _sources(frame: DataFrame) -> list[Any]:
     return [leaf for leaf in found if leaf.isStreaming()]
 
 
+def _place(source: Any) -> str | None:
+    """Of a source that is a folder."""
+    found = _FOLDER.fullmatch(str(source.toString()))
+    return None if found is None else found[1].rstrip("/")
+
+
 def _places(sources: list[Any]) -> dict[str, str]:
     """The folders among them; topics are compared by their connector."""
-    found = (_FOLDER.fullmatch(str(leaf.toString())) for leaf in sources)
-    return {place[1].rstrip("/"): "folder" for place in found if place}
+    found = map(_place, sources)
+    return {place: "folder" for place in found if place is not None}
 
 
 def _content(frame: DataFrame) -> dict[str, str]:

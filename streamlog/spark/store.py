@@ -173,6 +173,9 @@ class Store:
 
     def _newest(self) -> Commit | None:
         found = self.files.numbers("commits", ".json")
+        done = self.files.numbers("spark/commits")  # ours was there before
+        if done and (not found or found[-1] < done[-1]):
+            raise self.refused(f"'commits/{done[-1]}.json' is missing")
         if not found:
             return None
         name = f"commits/{found[-1]}.json"
