@@ -125,6 +125,11 @@ def _whole(path: str) -> str:
     return "/".join(path.split("/")[:2])
 
 
+def is_new(files: Files) -> bool:
+    """Whether no run has ever been in a folder."""
+    return not any(files.names(name) for name in ("run.json", "commits", "batches", "spark"))
+
+
 class Store:
     """The checkpoint folder of a streaming run."""
 
@@ -150,9 +155,8 @@ class Store:
         how many kernels it has: each has its own state, so a run keeps the number."""
         found = self.files.read("run.json")
         if found is None:
-            left = next((n for n in ("commits", "batches", "spark") if self.files.names(n)), None)
-            if left is not None:
-                raise self.refused(f"'run.json' is missing, but there is '{left}'")
+            if not is_new(self.files):
+                raise self.refused("'run.json' is missing")
             mine = layout(kernels)
             body = {"program": fingerprint(program), "kernels": kernels, "layout": mine}
             self.files.write("run.json", _document(body))
@@ -269,8 +273,9 @@ class Store:
         """From now on the batch counts. What only earlier ones needed goes."""
         needed = {_whole(f.path) for folders in commit.folders.values() for f in folders}
         self._lists = {whole: self._lists[whole] for whole in sorted(needed)}
-        self.last = evolve(commit, lists=self._lists)
-        self.files.write(f"commits/{commit.batch}.json", self.last.to_json())
+        made = evolve(commit, lists=self._lists)
+        self.files.write(f"commits/{commit.batch}.json", made.to_json())
+        self.last = made  # whoever waits for it may stop us from here on
         for kind in ("batches", "merged"):
             for name in self.files.names(kind):
                 if f"{kind}/{name}" not in needed:

@@ -36,7 +36,7 @@ from streamlog.spark.keeping import Keeping
 from streamlog.spark.reading import Reading
 from streamlog.spark.session import Jobs
 from streamlog.spark.shelves import additions, enough
-from streamlog.spark.store import PULSE, SHELF, Commit, Folder, Store
+from streamlog.spark.store import PULSE, SHELF, Commit, Folder, Store, is_new
 from streamlog.spark.watching import Figures, Record
 
 ROWS, FEW, BUFFER, STATE = "rows ", "few ", "buffer ", "state "
@@ -69,7 +69,7 @@ class Run:
         self.evaluation = Evaluation(spark, program, types, stages(plan, strategies), limits=limits)
         self.width = self.evaluation.width
         kernels = kernels or how_many(None, spark.sparkContext.defaultParallelism)
-        if not Files(spark, checkpoint).names("run.json"):
+        if is_new(Files(spark, checkpoint)):
             self.delivery.begin(again=False)
         self.store = Store(spark, checkpoint, program, self.evaluation.layout, kernels)
         self.evaluation.kernels = self.store.kernels

@@ -250,7 +250,7 @@ def test_a_table_from_a_file_or_a_frame(case: Case) -> None:
     result = CliRunner().invoke(main, ["run", *args])
     assert result.exit_code == 0, result.output
     assert result.stdout == "T,X\n1,a\n"
-    assert "t           2      0          1" in result.stderr
+    assert "\nt          2      0          1\n" in result.stderr
     (bad,) = (r for f in (case.root / "bad").rglob("*.parquet") for r in _rows(f))
     assert bad["stream"] == "t" and "quote" in bad["reason"]
 
