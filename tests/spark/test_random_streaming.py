@@ -75,7 +75,9 @@ def test_micro_batches(
             if batch < len(files)
         }
         offsets = (str(min(batch, len(files) - 1)) for files in layout.values())
+        # As Spark would write them down.
         run.store.files.write(f"spark/offsets/{batch}", "\n".join(["v1", "{}", *offsets]))
+        run.store.files.write("spark/metadata", "{}")
         run.take(arrival.united(frames, types, run.width), batch)
         if rng.random() < 0.5:
             run = started()
