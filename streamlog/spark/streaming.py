@@ -102,9 +102,7 @@ class Run:
         new = arrival.united(streams, self.types, self.width)
         if any(clock.idle is not None for clock in self.progress.clocks.values()):
             self.store.files.make(PULSE)
-            pulses = self.spark.readStream.text(self.store.files.path(PULSE)).where("false")
-            nothing = (F.lit(None).cast(f.dataType).alias(f.name) for f in new.schema.fields)
-            new = new.unionAll(pulses.select(*nothing))
+            new = arrival.and_files_of(new, self.store.files.path(PULSE))
         return new
 
     # --------------------------------------------------------------------------- a batch
