@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from streamlog.runtime.executor import Limits, Row
     from streamlog.runtime.replacing import Replacing
     from streamlog.spark import DataFrame
+    from streamlog.spark.delivery import Sink
     from streamlog.spark.inputs import Count, Inputs
-    from streamlog.spark.streaming import Sink
     from streamlog.spark.watching import Status
     from streamlog.syntax.ast import Type
 
@@ -273,11 +273,11 @@ class _SparkRun:
         *,
         until_caught_up: bool,
     ) -> None:
+        from streamlog.spark.delivery import Relations
         from streamlog.spark.inputs import Inputs
         from streamlog.spark.session import is_local
         from streamlog.spark.sources import read, read_stream
         from streamlog.spark.start import started
-        from streamlog.spark.streaming import Relations
 
         if checkpoint is None and not is_local(self.spark):
             raise click.UsageError(
@@ -324,10 +324,8 @@ class _SparkRun:
         self.printing.finish()
         from streamlog.spark.inputs import Count
 
-        counts = {
-            name: Count(rows, rejected, late)
-            for name, (rows, rejected, late) in figures.get("streams", {}).items()
-        }
+        read_rows = {**figures.get("tables", {}), **figures.get("streams", {})}
+        counts = {name: Count(*numbers) for name, numbers in sorted(read_rows.items())}
         self.rejected = sum(c.rejected for c in counts.values())
         record, used = running.run.record, running.run.choices
         self._report_graphs(used, "GraphFrames needs complete data: no --follow, no --checkpoint")

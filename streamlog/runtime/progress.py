@@ -9,7 +9,7 @@ event time, so a run's outcome depends on the order of arrival alone, never on t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from attrs import mutable
 
@@ -82,13 +82,26 @@ class Progress:
         others = (c.reached for c in self.clocks.values() if c.type is clock.type)
         return max(clock.seen, *others)
 
-    def saw(self, clock: Clock, latest: int, progress: int) -> None:
-        """Rows have come up to `latest` and moved the progress."""
+    def saw(self, clock: Clock, latest: int, progress: int, *, lift: bool = True) -> None:
+        """Rows have come up to `latest` and moved the progress. Without `lift` it is for the caller
+        to say which streams are silent (`follow`)."""
         clock.seen = max(clock.seen, latest)
         if progress > clock.progress:
             clock.progress = progress
             clock.reached = max(clock.reached, progress)
-            self._lift()
+            if lift:
+                self._lift()
+
+    def follow(self, silent: Container[str]) -> None:
+        """Of the streams with `idle`, these have nothing to say at the moment."""
+        for clock in self._idle:
+            if clock.stream in silent:
+                clock.progress = max(clock.progress, self._followed(clock))
+
+    @property
+    def may_follow(self) -> bool:
+        """Whether some stream would be lifted if it were known to be silent."""
+        return any(self._followed(clock) > clock.progress for clock in self._idle)
 
     def advance(self, time: int, stream: str | None = None) -> None:
         """Nothing earlier than `time` will come any more, in one stream or in all."""
@@ -109,13 +122,12 @@ class Progress:
         counts with what it had reached: its end says nothing about the time of the others.
         """
         for clock in self._idle:
-            assert clock.idle is not None
-            furthest = max(
-                (
-                    c.reached
-                    for c in self.clocks.values()
-                    if c is not clock and c.type is clock.type
-                ),
-                default=BEGIN,
-            )
-            clock.progress = max(clock.progress, furthest - clock.idle)
+            clock.progress = max(clock.progress, self._followed(clock))
+
+    def _followed(self, clock: Clock) -> int:
+        """How far a silent stream is taken to be."""
+        assert clock.idle is not None
+        others = (
+            c.reached for c in self.clocks.values() if c is not clock and c.type is clock.type
+        )
+        return max(others, default=BEGIN) - clock.idle

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import reduce
 from math import inf
 from typing import Any
+from uuid import uuid4
 
 from attrs import field, frozen, mutable
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -112,6 +113,15 @@ class Inputs:
             rows[name] = rows[name].unionAll(own) if name in rows else own
         return rows
 
+    def work_in(self, spark: SparkSession) -> None:
+        """Take the rows of tables to another session, that of a streaming query."""
+        if spark is not self.spark:
+            self.spark = spark
+            self.frames = {
+                name: frame if frame.isStreaming else _seen_from(spark, frame)
+                for name, frame in self.frames.items()
+            }
+
     def tables(self, types: ColumnTypes) -> dict[str, DataFrame]:
         """The rows of tables, each once."""
         schema = the(self.program.schema)
@@ -132,12 +142,14 @@ class Inputs:
         }
 
     def rejects(self, types: ColumnTypes) -> DataFrame:
-        """The bad rows, with the input they were meant for and the reason."""
+        """The bad rows of inputs that are complete, with the input they were meant for and the
+        reason."""
         bad = [
             found.where(F.col("reason").isNotNull()).select(
                 F.lit(name).alias("stream"), "reason", "raw"
             )
             for name, found in self.validated(types).items()
+            if not found.isStreaming
         ]
         empty = self.spark.createDataFrame([], "stream string, reason string, raw string")
         return reduce(DataFrame.unionAll, bad, empty)
@@ -150,6 +162,16 @@ class Inputs:
             return inf
         facts = _facts(self.program)
         return sum(size // _BYTES_A_ROW for size in sizes) + sum(map(len, facts.values()))
+
+
+def _seen_from(spark: SparkSession, frame: DataFrame) -> DataFrame:
+    """The same rows in another session: views are known to one alone, global ones to all."""
+    name = f"streamlog_{uuid4().hex}"
+    frame.createGlobalTempView(name)
+    try:
+        return spark.table(f"{spark.conf.get('spark.sql.globalTempDatabase')}.{name}")
+    finally:
+        spark.catalog.dropGlobalTempView(name)
 
 
 _BYTES_A_ROW = 32

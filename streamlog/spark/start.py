@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -13,22 +14,24 @@ from pyspark.sql.streaming.query import StreamingQuery
 from streamlog.compiler import Compilation, the
 from streamlog.plan.parts import Strategy
 from streamlog.runtime.executor import Limits
-from streamlog.spark import arrival
 from streamlog.spark.columns import column_types
+from streamlog.spark.delivery import Sink
 from streamlog.spark.failures import in_our_words
+from streamlog.spark.files import Files
+from streamlog.spark.holding import held
 from streamlog.spark.inputs import InputError, Inputs
 from streamlog.spark.session import usable
-from streamlog.spark.streaming import LATE, REJECTS, Run, Sink
+from streamlog.spark.streaming import LATE, REJECTS, Run
 from streamlog.spark.watching import Figures, Status, Watch, status_of
 
 _PATIENCE = 2.0  # seconds
 
 
 class Running:
-    """A program that runs."""
+    """A program that runs, and holds its checkpoint until `stop` or `end`."""
 
-    def __init__(self, run: Run, query: StreamingQuery, watch: Watch) -> None:
-        self.run, self.query, self._watch = run, query, watch
+    def __init__(self, run: Run, query: StreamingQuery, watch: Watch, held: ExitStack) -> None:
+        self.run, self.query, self._watch, self._held = run, query, watch, held
         watch.run_id = str(query.runId)
 
     @property
@@ -63,6 +66,10 @@ class Running:
 
     def stop(self) -> None:
         """After the micro-batch at hand; a new start goes on from there."""
+        with self._held:
+            self._stop()
+
+    def _stop(self) -> None:
         before = self.run.store.last
         while self.run.store.last is before and self.query.status["isTriggerActive"]:
             time.sleep(0.02)
@@ -73,10 +80,11 @@ class Running:
 
     def end(self) -> None:
         """Stop, and take it that nothing will come any more: what waited is decided."""
-        self.stop()
-        last = self.run.store.last
-        if not self.run.has_ended:
-            self.run.step(None, 0 if last is None else last.batch + 1)
+        with self._held:
+            self._stop()
+            last = self.run.store.last
+            if not self.run.has_ended:
+                self.run.step(None, 0 if last is None else last.batch + 1)
 
 
 def start(
@@ -130,28 +138,31 @@ def started(
         if name not in (*the(program.contract).outputs, REJECTS, LATE):
             raise InputError(f"the program has no output `{name}`")
     types = column_types(program, given.types)
-    run = Run(
-        given.spark,
-        program,
-        given,
-        types,
-        sinks,
-        checkpoint,
-        strategy=strategy,
-        limits=limits,
-        kernels=kernels,
-    )
-    if run.has_ended:
-        raise InputError(f"the run in '{checkpoint}' has ended; start a new one in a new folder")
-    streams = {n: f for n, f in given.validated(types).items() if n in run.schema.streams}
-    writer = (
-        arrival.united(streams, types, run.width)
-        .writeStream.foreachBatch(run.step)
-        .queryName(f"streamlog {checkpoint}")  # one session may have several
-        .option("checkpointLocation", run.store.files.path("spark"))
-    )
-    if trigger:
-        writer = writer.trigger(**trigger)
-    watch = Watch()
-    given.spark.streams.addListener(watch)
-    return Running(run, writer.start(), watch)
+    with ExitStack() as holding:
+        holding.enter_context(held(Files(given.spark, checkpoint)))
+        run = Run(
+            given.spark,
+            program,
+            given,
+            types,
+            sinks,
+            checkpoint,
+            strategy=strategy,
+            limits=limits,
+            kernels=kernels,
+        )
+        if run.has_ended:
+            raise InputError(
+                f"the run in '{checkpoint}' has ended; start a new one in a new folder"
+            )
+        writer = (
+            run.query()
+            .writeStream.foreachBatch(run.take)
+            .queryName(f"streamlog {checkpoint}")  # one session may have several
+            .option("checkpointLocation", run.store.files.path("spark"))
+        )
+        if trigger:
+            writer = writer.trigger(**trigger)
+        watch = Watch()
+        given.spark.streams.addListener(watch)
+        return Running(run, writer.start(), watch, holding.pop_all())

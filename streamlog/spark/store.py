@@ -4,10 +4,16 @@
         batches/17/          Parquet: all new rows and states of batch 17, by shelf
         merged/17-rows p/    rows of several batches, put together so that files stay few
         commits/17.json      progress, figures, and which folders hold what is still needed
+        pulse/17             asks for one more micro-batch, to see whether streams are silent
+        lock                 who works here
         spark/               Structured Streaming's own
 
 A batch counts when its commit is there. A commit names the folders of each shelf with the latest
 time in each, so forgetting is the deletion of folders, and a shelf is read from few of them.
+
+What was written at one time has a list of its files beside it, with sizes and checksums
+(`_files.json`), and a commit has the lists' own checksums. A start compares everything that is
+still needed, and refuses what is not as it was left.
 """
 
 from __future__ import annotations
@@ -17,17 +23,20 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from attrs import asdict, frozen
+from attrs import asdict, evolve, field, frozen
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.compiler import Compilation
 from streamlog.runtime.checkpoint import CheckpointError, fingerprint
 from streamlog.spark import wire
-from streamlog.spark.files import Files
+from streamlog.spark.delivery import Delivered
+from streamlog.spark.files import Files, Print
 
 SHELF = "shelf"  # the column that rows are filed by
-FORMAT, VERSION = "streamlog run", 3
+FORMAT, VERSION = "streamlog run", 4
+PULSE = "pulse"
+_LIST = "_files.json"
 # For a number of kernels, what else a run's state is laid out by, as JSON.
 Layout: TypeAlias = Callable[[int], Any]
 # So many folders a shelf may be in before they are put together.
@@ -53,14 +62,17 @@ class Commit:
     figures: Mapping[str, Any]
     folders: Mapping[str, tuple[Folder, ...]]  # by shelf
     types: Mapping[str, tuple[str, ...]]
+    offsets: tuple[str, ...]  # up to where each of the query's sources has been read
+    inputs: Mapping[str, Mapping[str, str]]  # by what they are known again
+    delivered: Mapping[str, Delivered]  # by output
+    lists: Mapping[str, str] = field(factory=dict)  # of files: their checksums, by folder
+
+    @property
+    def has_ended(self) -> bool:
+        return all(ended for *_, ended in self.clocks.values())
 
     def to_json(self) -> str:
-        body = asdict(self)
-        text = json.dumps(body, sort_keys=True)
-        checksum = hashlib.sha256(text.encode()).hexdigest()
-        return json.dumps(
-            {"format": FORMAT, "version": VERSION, "sha256": checksum, "body": body}, indent=1
-        )
+        return _document(asdict(self))
 
     @staticmethod
     def from_json(text: str, where: str) -> Commit:
@@ -68,9 +80,23 @@ class Commit:
         folders = {
             table: tuple(Folder(**f) for f in found) for table, found in body["folders"].items()
         }
-        clocks = {s: tuple(c) for s, c in body["clocks"].items()}
-        types = {p: tuple(t) for p, t in body["types"].items()}
-        return Commit(**{**body, "folders": folders, "clocks": clocks, "types": types})
+        read = {
+            "folders": folders,
+            "clocks": {s: tuple(c) for s, c in body["clocks"].items()},
+            "types": {p: tuple(t) for p, t in body["types"].items()},
+            "offsets": tuple(body["offsets"]),
+            "delivered": {n: Delivered.of(d) for n, d in body["delivered"].items()},
+        }
+        return Commit(**{**body, **read})
+
+
+def _document(body: dict[str, Any]) -> str:
+    document = {"format": FORMAT, "version": VERSION, "sha256": _sha256(body), "body": body}
+    return json.dumps(document, indent=1)
+
+
+def _sha256(body: Any) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
 def _body(text: str, where: str) -> dict[str, Any]:
@@ -85,15 +111,23 @@ def _body(text: str, where: str) -> dict[str, Any]:
             f"'{where}' has version {document.get('version')}; this streamlog reads {VERSION}"
         )
     body = document.get("body")
-    text = json.dumps(body, sort_keys=True)
-    if hashlib.sha256(text.encode()).hexdigest() != document.get("sha256"):
+    if not isinstance(body, dict) or _sha256(body) != document.get("sha256"):
         raise CheckpointError(f"'{where}' is damaged: its checksum is wrong")
-    assert isinstance(body, dict)
     return body
 
 
 def _place(batch: int, shelf: str) -> str:
     return f"batches/{batch}/{SHELF}={shelf}"
+
+
+def _whole(path: str) -> str:
+    """What was written together with a folder, and has one list."""
+    return "/".join(path.split("/")[:2])
+
+
+def is_new(files: Files) -> bool:
+    """Whether no run has ever been in a folder."""
+    return not any(files.names(name) for name in ("run.json", "commits", "batches", "spark"))
 
 
 class Store:
@@ -111,18 +145,21 @@ class Store:
         self.spark, self.files = spark, Files(spark, folder)
         self.kernels = self._claim(program, layout, kernels)
         self.last = self._newest()
+        self._lists: dict[str, str] = {}
+        if self.last is not None:
+            self._lists |= self.last.lists
+            self._verify(self.last)
 
     def _claim(self, program: Compilation, layout: Layout, kernels: int) -> int:
         """The folder is this program's: as its first run wrote it down, or from now on. Returns
         how many kernels it has: each has its own state, so a run keeps the number."""
         found = self.files.read("run.json")
         if found is None:
+            if not is_new(self.files):
+                raise self.refused("'run.json' is missing")
             mine = layout(kernels)
             body = {"program": fingerprint(program), "kernels": kernels, "layout": mine}
-            text = json.dumps(body, sort_keys=True)
-            checksum = hashlib.sha256(text.encode()).hexdigest()
-            document = {"format": FORMAT, "version": VERSION, "sha256": checksum, "body": body}
-            self.files.write("run.json", json.dumps(document))
+            self.files.write("run.json", _document(body))
             return kernels
         known = _body(found, "run.json")
         if known["program"] != fingerprint(program):
@@ -139,11 +176,38 @@ class Store:
         return number
 
     def _newest(self) -> Commit | None:
-        found = [int(n.removesuffix(".json")) for n in self.files.names("commits")]
+        found = self.files.numbers("commits", ".json")
+        done = self.files.numbers("spark/commits")  # ours was there before
+        if done and (not found or found[-1] < done[-1]):
+            raise self.refused(f"'commits/{done[-1]}.json' is missing")
         if not found:
             return None
-        name = f"commits/{max(found)}.json"
+        name = f"commits/{found[-1]}.json"
         return Commit.from_json(self.files.read(name) or "", name)
+
+    def _verify(self, commit: Commit) -> None:
+        """Everything that the next batch may read is as it was written."""
+        needed = [f.path for folders in commit.folders.values() for f in folders]
+        for whole in dict.fromkeys(map(_whole, needed)):
+            name = f"{whole}/{_LIST}"
+            text = self.files.read(name)
+            if text is None:
+                raise self.refused(f"'{name}' is missing")
+            known = _body(text, name)
+            if _sha256(known) != commit.lists.get(whole):
+                raise self.refused(f"'{name}' is not the one that '{commit.batch}.json' tells of")
+            mine = tuple(f"{path}/" for path in needed if _whole(path) == whole)
+            for file, print_ in known.items():
+                if file.startswith(mine):
+                    problem = self.files.problem(file, Print(**print_))
+                    if problem is not None:
+                        raise self.refused(problem)
+
+    def refused(self, problem: str) -> CheckpointError:
+        return CheckpointError(
+            f"the checkpoint '{self.files.root}' is not as it was left: {problem}; "
+            "put it back, or start from the beginning with a new folder and new outputs"
+        )
 
     # -------------------------------------------------------------------------- reading
 
@@ -162,8 +226,18 @@ class Store:
 
     # -------------------------------------------------------------------------- writing
 
-    def path_of(self, batch: int) -> str:
-        return self.files.path(f"batches/{batch}")
+    def place_of(self, batch: int) -> str:
+        return f"batches/{batch}"
+
+    def list(self, whole: str) -> None:
+        """Write down which files a folder has, so that each can be known again."""
+        body = {name: asdict(known) for name, known in self.files.prints(whole).items()}
+        self.files.write(f"{whole}/{_LIST}", _document(body))
+        self._lists[whole] = _sha256(body)
+
+    def pulse(self, batch: int) -> None:
+        """Ask Spark for a micro-batch after this one, even if nothing comes."""
+        self.files.write(f"{PULSE}/{batch}", "")
 
     def folder(self, batch: int, shelf: str, rows: int, latest: int | None) -> Folder:
         return Folder(_place(batch, shelf), rows, latest)
@@ -190,22 +264,25 @@ class Store:
         counting = Observation()
         rows = rows.coalesce(1).observe(counting, F.count(F.lit(1)).alias("rows"))
         rows.write.mode("overwrite").parquet(self.files.path(path))
+        self.list(path)
         latest = [f.latest for f in merged if f.latest is not None]
         together = Folder(path, int(counting.get["rows"]), max(latest) if latest else None)
         return (*folders[:start], together)
 
     def commit(self, commit: Commit) -> None:
         """From now on the batch counts. What only earlier ones needed goes."""
-        self.files.write(f"commits/{commit.batch}.json", commit.to_json())
-        self.last = commit
-        needed = {f.path for folders in commit.folders.values() for f in folders}
-        for name in self.files.names("batches"):
-            whole = f"batches/{name}"
-            if not any(path.startswith(f"{whole}/") for path in needed):
-                self.files.delete(whole)
-        for name in self.files.names("merged"):
-            if f"merged/{name}" not in needed:
-                self.files.delete(f"merged/{name}")
-        for name in self.files.names("commits"):
-            if int(name.removesuffix(".json")) < commit.batch - 1:
-                self.files.delete(f"commits/{name}")
+        needed = {_whole(f.path) for folders in commit.folders.values() for f in folders}
+        self._lists = {whole: self._lists[whole] for whole in sorted(needed)}
+        made = evolve(commit, lists=self._lists)
+        self.files.write(f"commits/{commit.batch}.json", made.to_json())
+        self.last = made  # whoever waits for it may stop us from here on
+        for kind in ("batches", "merged"):
+            for name in self.files.names(kind):
+                if f"{kind}/{name}" not in needed:
+                    self.files.delete(f"{kind}/{name}")
+        for number in self.files.numbers("commits", ".json"):
+            if number < commit.batch - 1:
+                self.files.delete(f"commits/{number}.json")
+        for number in self.files.numbers(PULSE):
+            if number < commit.batch - 1:  # read by a batch that counts
+                self.files.delete(f"{PULSE}/{number}")

@@ -12,10 +12,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import reduce
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-from attrs import frozen
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -26,35 +24,23 @@ from streamlog.plan.pivot import how_many
 from streamlog.plan.strategies import choose
 from streamlog.runtime.executor import BEGIN, END, Limits
 from streamlog.runtime.progress import Progress
-from streamlog.runtime.sources import PARQUET
 from streamlog.spark import arrival, wire
 from streamlog.spark.arrival import Seen
 from streamlog.spark.columns import ColumnTypes
+from streamlog.spark.delivery import Delivery, Sink
 from streamlog.spark.evaluation import Batch, Evaluation, Moment, clamped, context
 from streamlog.spark.failures import explained
+from streamlog.spark.files import Files
 from streamlog.spark.inputs import Inputs
 from streamlog.spark.keeping import Keeping
+from streamlog.spark.reading import Reading
 from streamlog.spark.session import Jobs
 from streamlog.spark.shelves import additions, enough
-from streamlog.spark.sinks import shown, write
-from streamlog.spark.store import SHELF, Commit, Folder, Store
+from streamlog.spark.store import PULSE, SHELF, Commit, Folder, Store, is_new
 from streamlog.spark.watching import Figures, Record
 
 ROWS, FEW, BUFFER, STATE = "rows ", "few ", "buffer ", "state "
 REJECTS, LATE = "rejects", "late"
-
-# A folder, or what is to be done with the new answers of a batch, given its number.
-Take = Callable[[DataFrame, int], None]
-
-
-@frozen
-class Relations:
-    """A sink that takes relations as they are stored: c0, c1, …"""
-
-    take: Take
-
-
-Sink: TypeAlias = str | Take | Relations
 
 
 class Run:
@@ -74,7 +60,7 @@ class Run:
         kernels: int | None = None,
     ) -> None:
         self.spark, self.program, self.inputs, self.types = spark, program, inputs, types
-        self.schema, self.sinks = the(program.schema), sinks
+        self.schema, self.delivery = the(program.schema), Delivery(spark, sinks)
         self.outputs = the(program.contract).outputs
         plan = the(program.plan)
         self.choices = choose(context(program, types), strategy)
@@ -83,65 +69,100 @@ class Run:
         self.evaluation = Evaluation(spark, program, types, stages(plan, strategies), limits=limits)
         self.width = self.evaluation.width
         kernels = kernels or how_many(None, spark.sparkContext.defaultParallelism)
+        if is_new(Files(spark, checkpoint)):
+            self.delivery.begin(again=False)
         self.store = Store(spark, checkpoint, program, self.evaluation.layout, kernels)
         self.evaluation.kernels = self.store.kernels
         self.progress = Progress.of(program)
+        self.reading = Reading(self.store, inputs, program)
         self._restore()
         self.record = Record()
 
     def _restore(self) -> None:
+        """Where the last run has left it, if all that it has left is there."""
         last = self.store.last
-        for stream, clock in (last.clocks if last else {}).items():
+        self.reading.verify(last)
+        if last is None:
+            self.delivery.begin(again=True)
+            return
+        self.delivery.go_on(last.delivered, last.batch)
+        for stream, clock in last.clocks.items():
             own = self.progress[stream]
             own.progress, own.seen, own.reached, own.ended = clock
 
     @property
     def has_ended(self) -> bool:
-        last = self.store.last
-        return last is not None and all(ended for *_, ended in last.clocks.values())
+        return self.store.last is not None and self.store.last.has_ended
+
+    def query(self) -> DataFrame:
+        """The new rows of all streams. Where streams may be silent there is one source more, for
+        which a batch leaves a file (`Store.pulse`) when it wants another one to follow."""
+        rows = self.inputs.validated(self.types)
+        streams = {name: rows[name] for name in self.reading.sources}
+        new = arrival.united(streams, self.types, self.width)
+        if any(clock.idle is not None for clock in self.progress.clocks.values()):
+            self.store.files.make(PULSE)
+            new = arrival.and_files_of(new, self.store.files.path(PULSE))
+        return new
 
     # --------------------------------------------------------------------------- a batch
 
-    def step(self, new: DataFrame | None, batch: int) -> None:
-        """Take a micro-batch (`arrival.united`); None: the streams have ended.
+    def take(self, new: DataFrame, batch: int) -> None:
+        """A micro-batch of `query`."""
+        self.step(new, batch, self.reading.offsets(batch))
+
+    def step(self, new: DataFrame | None, batch: int, offsets: tuple[str, ...] = ()) -> None:
+        """Take a micro-batch (`arrival.united`), in which the query's sources have been read up to
+        `offsets`; None: the streams have ended.
 
         One that counts already comes again when a crash lay between our commit and Spark's.
         """
-        if self.store.last is not None and batch <= self.store.last.batch:
+        last = self.store.last
+        if last is not None and batch <= last.batch:
             return
+        if batch != (0 if last is None else last.batch + 1):
+            raise self.store.refused(f"'spark' goes on with batch {batch}, but not 'commits'")
         self._work_in(self.spark if new is None else new.sparkSession)
         began = time.monotonic()
         seconds = self.evaluation.limits.seconds
         with explained(), Jobs(self.spark, f"streamlog: batch {batch}", seconds) as jobs:
-            commit, figures = self._evaluate(new, batch)
+            commit, figures = self._evaluate(new, batch, offsets)
         seconds = time.monotonic() - began
+        if self.progress.may_follow:
+            self.store.pulse(batch)
         self.store.commit(commit)
         self.record.add(Figures(batch, *figures, jobs.count, seconds))
 
     def _work_in(self, spark: SparkSession) -> None:
         """A streaming query has a session of its own, which knows its own views alone."""
-        self.evaluation.spark = self.store.spark = self.inputs.spark = spark
+        self.evaluation.spark = self.store.spark = spark
+        self.inputs.work_in(spark)
 
     def _evaluate(
-        self, new: DataFrame | None, batch: int
+        self, new: DataFrame | None, batch: int, offsets: tuple[str, ...]
     ) -> tuple[Commit, tuple[Mapping[str, Seen], Mapping[str, int], int, int, int]]:
-        before = self._frontiers() if self.store.last is not None else None
+        last = self.store.last
+        before = self._frontiers() if last is not None else None
         shelves: dict[str, DataFrame] = {}
         arrived: dict[str, DataFrame] = {}
         seen: Mapping[str, Seen] = {}
         if before is None:
             arrived |= self.inputs.tables(self.types)
         if new is None:
+            offsets = last.offsets if last is not None else ()
             was = self.progress.values()
             self.progress.end()
             self._leave(arrived, shelves, {}, was)
         else:
             new = new.persist()
+            self.progress.follow(self.reading.silent(offsets, last))
             seen = self._take(new, arrived, shelves)
         now = self._frontiers()
         moment = Moment(before, now, self.progress.values(), self._spoken_of())
         result = self.evaluation.run(arrived, self._kept(before), self._states(), moment)
         self._shelve(result, shelves, now)
+        if before is None and self.reading.tables:
+            self._report_tables(shelves)
         counts = self._write(shelves, batch)
         folders = self._folders(counts, batch, now)
         answers = {p: counts.get(ROWS + p, (0, None))[0] for p in self.outputs}
@@ -157,6 +178,9 @@ class Run:
             self._counted(seen, answers),
             folders,
             {p: tuple(t.value for t in types) for p, types in self.types.items()},
+            offsets,
+            self.reading.identities,
+            dict(self.delivery.delivered),
         )
         count = sum(len(found) for found in folders.values())
         return commit, (seen, answers, rows, count, result.rounds)
@@ -194,9 +218,15 @@ class Run:
         for stream, clock in clocks.items():
             at = latest[stream]
             if at is not None:
-                self.progress.saw(clock, at, max(clock.progress, at - clock.slack))
+                self.progress.saw(clock, at, max(clock.progress, at - clock.slack), lift=False)
         self._leave(arrived, shelves, come, before)
         return seen
+
+    def _report_tables(self, shelves: dict[str, DataFrame]) -> None:
+        """Tables are read once, in the first batch, and so are their bad rows."""
+        bad = self.inputs.rejects(self.types).toDF(*(f"c{i}" for i in range(len(arrival.REPORT))))
+        rows = wire.packed(bad, REJECTS, arrival.REPORT, self.width)
+        shelves[REJECTS] = shelves[REJECTS].unionAll(rows) if REJECTS in shelves else rows
 
     def _leave(
         self,
@@ -302,7 +332,9 @@ class Run:
             measured.append(F.max(F.when(mine, F.col("i0"))).alias(f"t{number}"))
         rows = reduce(DataFrame.unionAll, out).coalesce(self.spark.sparkContext.defaultParallelism)
         rows = rows.observe(counting, *measured)
-        rows.write.mode("overwrite").partitionBy(SHELF).parquet(self.store.path_of(batch))
+        place = self.store.place_of(batch)
+        rows.write.mode("overwrite").partitionBy(SHELF).parquet(self.store.files.path(place))
+        self.store.list(place)
         found: dict[str, Any] = counting.get
         return {
             name: (found[f"n{number}"], found[f"t{number}"])
@@ -344,26 +376,20 @@ class Run:
     # ------------------------------------------------------------------------ answers
 
     def _deliver(self, counts: Mapping[str, tuple[int, int | None]], batch: int) -> None:
-        """New answers to their sinks, which overwrite what they have of this batch."""
+        """New answers to their sinks."""
         names = the(self.program.schema).column_names
-        for name, sink in self.sinks.items():
+        for name in self.delivery.sinks:
             shelf = name if name in (REJECTS, LATE) else ROWS + name
             rows, _ = counts.get(shelf, (0, None))
             if not rows:
+                self.delivery.nothing(name, batch)
                 continue
-            found = self.store.written(batch, shelf, self.width)
             if shelf == name:
                 columns, types = arrival.REPORT_COLUMNS, arrival.REPORT
             else:
                 columns, types = names[name], self.types[name]
-            relation = wire.unpacked(found, None, types)
-            if isinstance(sink, Relations):
-                sink.take(relation, batch)
-            elif callable(sink):
-                sink(shown(relation, columns, types), batch)
-            else:
-                kind = None if Path(sink).suffix else PARQUET
-                write(relation, columns, types, sink, kind, batch)
+            found = wire.unpacked(self.store.written(batch, shelf, self.width), None, types)
+            self.delivery.deliver(name, found, columns, types, batch)
 
     def _counted(self, seen: Mapping[str, Seen], answers: Mapping[str, int]) -> dict[str, Any]:
         """The figures of the run so far."""
@@ -376,7 +402,10 @@ class Run:
         total = dict(old.get("answers", {}))
         for name, count in answers.items():
             total[name] = total.get(name, 0) + count
-        return {"streams": streams, "answers": total}
+        tables = old.get("tables") or {
+            name: [count.rows, count.rejected] for name, count in self.inputs.counts().items()
+        }
+        return {"streams": streams, "tables": tables, "answers": total}
 
 
 def _since(since: int) -> Callable[[DataFrame], DataFrame]:

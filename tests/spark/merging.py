@@ -47,9 +47,10 @@ def merged(
     seeds: Iterable[int],
     slack: int | None = None,
     make: Callable[[Random], Case] = random_case,
+    idle: int | None = None,
 ) -> Merged:
     """The programs of the seeds together, with what the kernel answers to each alone. With a
-    slack, every stream is declared to have it."""
+    slack, every stream is declared to have it, and to be `idle` if that is given too."""
     texts: list[str] = []
     facts: dict[str, list[Row]] = {}
     given: dict[str, list[Row]] = {}
@@ -59,7 +60,7 @@ def merged(
         start = f"x{seed}_"
         own = case.text
         if slack is not None:
-            streams = declared(program, slack)
+            streams = declared(program, f"slack {slack}" + (f" idle {idle}" if idle else ""))
             if streams is None:
                 continue
             own = streams + re.sub(r"^stream [^.]*\.$", "", own, flags=re.M)
@@ -90,7 +91,7 @@ def prefixed(text: str, start: str, names: Collection[str]) -> str:
     return "".join(f"{pretty(transform(s, longer))}\n" for s in kept)
 
 
-def declared(program: Compilation, slack: int) -> str | None:
+def declared(program: Compilation, options: str) -> str | None:
     """Its streams as declarations, if all their types are known."""
     assert program.schema and program.types
     result = ""
@@ -99,5 +100,5 @@ def declared(program: Compilation, slack: int) -> str | None:
         if None in types:
             return None
         columns = (f"k{i}: {t.value}" for i, t in enumerate(types) if t)
-        result += f"stream {name}({', '.join(columns)}) slack {slack}.\n"
+        result += f"stream {name}({', '.join(columns)}) {options}.\n"
     return result

@@ -17,9 +17,10 @@ from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import Row
 from streamlog.spark import arrival, wire
 from streamlog.spark.columns import column_types
+from streamlog.spark.delivery import Relations
 from streamlog.spark.executor import SparkExecutor
 from streamlog.spark.inputs import Inputs
-from streamlog.spark.streaming import Relations, Run
+from streamlog.spark.streaming import Run
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,5 +1,7 @@
-"""Random programs as streaming runs: micro-batches cut by chance, rows in any order that the slack
-permits, some of them twice, a restart between any two batches: the kernel's answers, none twice.
+"""Random programs as streaming runs: rows in any order that the slack permits, some of them twice,
+the rows of each stream in files cut by chance, of which a micro-batch has one of each stream that
+has any left, streams that may be silent or not, a restart between any two batches: the kernel's
+answers, none twice.
 
     STREAMLOG_SPARK_STREAMS=300 STREAMLOG_SEED=5000 pytest tests/spark/test_random_streaming.py
 """
@@ -21,12 +23,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from streamlog.runtime.executor import Row
 from streamlog.spark import arrival, store, wire
 from streamlog.spark.columns import column_types, types_of_rows
+from streamlog.spark.delivery import Relations
 from streamlog.spark.inputs import Inputs
-from streamlog.spark.streaming import Relations, Run
+from streamlog.spark.streaming import Run
 
 PAIRS = int(os.environ.get("STREAMLOG_SPARK_STREAMS", "4"))
 SEED = int(os.environ.get("STREAMLOG_SEED", "0"))
-SHARD, SLACK, BATCHES = 4, 3, 3
+SHARD, SLACK, BATCHES, IDLE = 4, 3, 3, 2
 
 
 @pytest.mark.parametrize("make", [random_case, best_programs.random_case], ids=["any", "best"])
@@ -40,7 +43,8 @@ def test_micro_batches(
 ) -> None:
     monkeypatch.setattr(store, "_FOLDERS", 2)  # put together already in so few batches
     rng = Random(first)
-    given = merged(range(first, min(first + SHARD, SEED + PAIRS)), SLACK, make)
+    idle = rng.choice([None, IDLE])
+    given = merged(range(first, min(first + SHARD, SEED + PAIRS)), SLACK, make, idle)
     program = given.program
     types = column_types(program, types_of_rows({**given.facts, **given.tables}))
     found: dict[str, list[Row]] = {name: [] for name in given.answers}
@@ -55,26 +59,44 @@ def test_micro_batches(
             name: Relations(lambda rows, _, to=found[name]: to.extend(map(tuple, rows.collect())))
             for name in found
         }
-        return Run(spark, program, inputs, types, sinks, str(tmp_path))
+        run = Run(spark, program, inputs, types, sinks, str(tmp_path))
+        run.reading.sources |= {name: range(i, i + 1) for i, name in enumerate(layout)}
+        return run
 
-    run = started()
     orders = arrival_orders(rng, {n: r for n, r in given.facts.items() if n in types}, SLACK)
-    rows = [row for batch in orders for row in batch]
-    cuts = sorted(rng.sample(range(len(rows)), BATCHES - 1))
-    for batch, (start, stop) in enumerate(zip([0, *cuts], [*cuts, len(rows)], strict=True)):
-        arrived: dict[str, list[Row]] = {}
-        for name, row in rows[start:stop]:
-            arrived.setdefault(name, []).extend([row] * rng.choice([1, 1, 2]))
+    layout = laid_out(rng, [row for batch in orders for row in batch])
+    run = started()
+    for batch in range(BATCHES):
         frames = {
-            name: frame(name, some).withColumns(
+            name: frame(name, files[batch]).withColumns(
                 {c: F.lit(None).cast("string") for c in (arrival.REASON, arrival.RAW)}
             )
-            for name, some in arrived.items()
+            for name, files in layout.items()
+            if batch < len(files)
         }
-        run.step(arrival.united(frames, types, run.width), batch)
+        offsets = (str(min(batch, len(files) - 1)) for files in layout.values())
+        # As Spark would write them down.
+        run.store.files.write(f"spark/offsets/{batch}", "\n".join(["v1", "{}", *offsets]))
+        run.store.files.write("spark/metadata", "{}")
+        run.take(arrival.united(frames, types, run.width), batch)
         if rng.random() < 0.5:
             run = started()
     run.step(None, BATCHES)
     assert {n: sorted(r) for n, r in found.items()} == {
         n: sorted(r) for n, r in given.answers.items()
     }
+
+
+def laid_out(rng: Random, rows: list[tuple[str, Row]]) -> dict[str, list[list[Row]]]:
+    """The files of each stream; one has a file for every batch, others may be at an end before."""
+    names = sorted({name for name, _ in rows})
+    longest = rng.choice(names)
+    result = {}
+    for name in names:
+        own = [row for n, row in rows if n == name for _ in range(rng.choice([1, 1, 2]))]
+        count = BATCHES if name == longest else rng.randrange(1, BATCHES + 1)
+        cuts = sorted(rng.choices(range(len(own) + 1), k=count - 1))
+        result[name] = [
+            own[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(own)], strict=True)
+        ]
+    return result
