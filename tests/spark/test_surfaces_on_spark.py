@@ -16,7 +16,13 @@ from streamlog.spark.sinks import write
 from streamlog.spark.sources import read
 
 BARE = "table u(). table v(x: int). output ok, p. ok() <- u(). p(X) <- v(X), not ok(). v(1)."
-TIMED = "stream s(T: int, x: int). table u(). output p, ok. p(T + 10, X) <- s(T, X). ok() <- u()."
+TIMED = """
+stream s(T: int, x: int). table u(). table v(a: float). output p, ok, total.
+v(1e16). v(1.0). v(-1e16).
+p(T + 10, X) <- s(T, X).
+ok() <- u().
+total(T, sum(V)) <- s(T, _), T = 0, v(V).
+"""
 AROUND = [-(2**63), -(2**62) - 1, -(2**62), 0, 2**62, 2**62 + 1, 2**63 - 1]
 INSIDE = [t for t in AROUND if abs(t) <= 2**62]
 
@@ -51,20 +57,22 @@ def test_files_without_columns(spark: SparkSession, tmp_path: Path, kind: str) -
 
 
 def test_a_stream(spark: SparkSession, tmp_path: Path) -> None:
-    """Near the ends of time, beside a table without columns."""
-    program = streamlog.compile(f"{TIMED} u().")
+    """Near the ends of time, beside a table without columns; and floats added up."""
+    program = streamlog.compile(TIMED)
     rows = tmp_path / "s"
     spark.createDataFrame([(t, 1) for t in AROUND], "T long, x long").write.parquet(str(rows))
     frame = spark.readStream.schema("T long, x long").parquet(str(rows))
-    found: dict[str, list[tuple]] = {"p": [], "ok": [], "rejects": []}
+    found: dict[str, list[tuple]] = {"p": [], "ok": [], "total": [], "rejects": []}
 
     def sink(name: str):
         return lambda frame, batch: found[name].extend(map(tuple, frame.collect()))
 
     sinks = {name: sink(name) for name in found}
-    running = start(program, {"s": frame}, sinks, str(tmp_path / "state"))
+    given = {"s": frame, "u": spark.sql("SELECT TRUE AS holds")}
+    running = start(program, given, sinks, str(tmp_path / "state"))
     running.catch_up()
     running.end()
+    assert found["total"] == [(0, 1.0)]
     assert sorted(found["p"]) == [(t + 10, 1) for t in INSIDE]
     assert found["ok"] == [(True,)]
     ends = (
