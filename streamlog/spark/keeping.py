@@ -9,7 +9,7 @@ state.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from zlib import crc32
+from hashlib import sha256
 
 from attrs import frozen
 
@@ -39,7 +39,7 @@ class Few:
         best = self.rows.best
         how = (best.column, best.highest, *best.group) if best else ()
         values = [(position, const.value) for position, const in self.where]
-        return f"{crc32(repr((values, self.rows.columns, how)).encode()):08x}"
+        return sha256(repr((values, self.rows.columns, how)).encode()).hexdigest()[:16]
 
     def until(self, frontiers: Frontiers) -> int:
         """Rows earlier than this are old."""
