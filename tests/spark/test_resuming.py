@@ -125,11 +125,13 @@ def test_what_a_killed_process_held_is_free(case: Case) -> None:
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(case.root / "state")], stdout=subprocess.PIPE, text=True
     )
-    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
-    with pytest.raises(Locked, match=f"process {holder.pid} on"):
-        case.start()
-    holder.send_signal(signal.SIGKILL)
-    holder.communicate()
+    try:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        with pytest.raises(Locked, match=f"process {holder.pid} on"):
+            case.start()
+    finally:
+        holder.send_signal(signal.SIGKILL)
+        holder.communicate()
     case.run(end=True)
     assert case.answers() == [(1, "a")]
 
