@@ -27,7 +27,7 @@ class Limits:
     """
 
     rounds: int | None = None  # of a recursion while time stands still; None: any number
-    rows: int | None = 1_000_000_000  # of a recursion in one step; None: any number
+    rows: int | None = 100_000_000  # of a recursion in one step; None: any number
     seconds: float | None = None  # of one step; None: any number
     memory: int | None = None  # bytes of a process; None: `memory.share`
 
