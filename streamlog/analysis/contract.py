@@ -74,6 +74,7 @@ class PredicateContract:
     kind: Class | None  # None for inputs
     is_open: bool
     delays: tuple[Delay, ...]
+    decided: tuple[Delay, ...]  # the same, as far as negations and aggregates wait for the streams
     released: Released | None
     kept: Kept
     clock: Type | None  # int, time, or not known
@@ -102,14 +103,14 @@ def contract(
     rules: tuple[RuleClass, ...],
     cases: Iterable[Case],
 ) -> Contract:
-    delays, certain = _delays(schema, graph)
+    delays, decided = _delays(schema, graph)
     kept = _kept(schema, safety, _lags(safety, graph, delays), tuple(cases))
     predicates = []
     for name, predicate in schema.predicates.items():
         kinds = [r.kind for r in rules if r.rule.head.pred == name]
         released = None
         if predicate.temporal and predicate.kind is Kind.DERIVED:
-            waits = any(by is None or by >= 0 for by in certain.get(name, {}).values())
+            waits = any(d.by is None or d.by >= 0 for d in decided.get(name, ()))
             released = Released.CLOSE if waits else Released.ARRIVAL
         predicates.append(
             PredicateContract(
@@ -117,6 +118,7 @@ def contract(
                 max(kinds, key=lambda k: k.rank, default=None),
                 safety.is_open(name),
                 delays.get(name, ()) if predicate.kind is Kind.DERIVED else (),
+                decided.get(name, ()),
                 released,
                 kept[name],
                 clocks.get(name),
@@ -143,9 +145,10 @@ _Far = tuple[int | None, Rule | None]  # how far, because of which rule
 _Reach = dict[str, _Far]  # by stream
 
 
-def _delays(
-    schema: Schema, graph: Graph
-) -> tuple[dict[str, tuple[Delay, ...]], dict[str, dict[str, int | None]]]:
+_Delays = dict[str, tuple[Delay, ...]]  # by predicate
+
+
+def _delays(schema: Schema, graph: Graph) -> tuple[_Delays, _Delays]:
     """Longest paths to each stream, and the longest among those with a marked edge.
 
     A path goes at most twice through a predicate, before and after its mark, so as many rounds
@@ -178,12 +181,15 @@ def _delays(
         else:  # a cycle adds to the path each time: only the end of the data stops it
             for reach in (r for n in nodes for r in (longest[n], marked[n])):
                 reach.update({stream: (None, rule) for stream, (_, rule) in reach.items()})
-    delays = {
+    return _as_delays(longest), _as_delays(marked)
+
+
+def _as_delays(reaches: Mapping[str, _Reach]) -> _Delays:
+    return {
         name: tuple(Delay(stream, by, rule) for stream, (by, rule) in sorted(reach.items()))
-        for name, reach in longest.items()
+        for name, reach in reaches.items()
         if name != TICK
     }
-    return delays, {n: {s: by for s, (by, _) in reach.items()} for n, reach in marked.items()}
 
 
 def _through(edge: Edge, by: int | None, because: Rule | None) -> _Far:
@@ -316,7 +322,7 @@ def _more(one: Kept, other: Kept) -> Kept:
 
 def as_executed(promised: Contract, executed: Contract, cores: Mapping[str, str]) -> Contract:
     """The contract with what is kept when the program runs: without its open predicates; and
-    with the delays it has then, should they be longer.
+    with the delays it has then, should they be longer (`is_as_soon`).
 
     There the core of an open predicate is kept in place of the facts that it is made of, which
     may be much less: one row says that a row of `sensr2` was missing, whenever that was. `cores`
@@ -334,13 +340,9 @@ def as_executed(promised: Contract, executed: Contract, cores: Mapping[str, str]
         name = cores.get(entry.predicate.name, entry.predicate.name)
         if name in kept and entry.predicate.temporal:
             kept[name] = _more(kept[name], evolve(entry.kept, because=rule, goal=goal))
-    later = {p.predicate.name: p.delays for p in executed.predicates}
+    run = {p.predicate.name: p for p in executed.predicates}
     predicates = tuple(
-        evolve(
-            p,
-            kept=kept[p.predicate.name],
-            delays=_longer(p.delays, later.get(p.predicate.name, ())),
-        )
+        evolve(_later(p, run.get(p.predicate.name, p)), kept=kept[p.predicate.name])
         for p in promised.predicates
     )
     return evolve(promised, predicates=predicates)
@@ -348,11 +350,18 @@ def as_executed(promised: Contract, executed: Contract, cores: Mapping[str, str]
 
 def is_as_soon(executed: Contract, promised: Contract) -> bool:
     """Whether no answer waits for longer than promised."""
-    delays = {p.predicate.name: p.delays for p in promised.predicates}
-    return all(
-        _longer(own, p.delays) == own
-        for p in executed.predicates
-        if (own := delays.get(p.predicate.name)) is not None
+    run = {p.predicate.name: p for p in executed.predicates}
+    return all(_later(p, run.get(p.predicate.name, p)) == p for p in promised.predicates)
+
+
+def _later(promised: PredicateContract, executed: PredicateContract) -> PredicateContract:
+    """The promise, made later where it is kept later."""
+    closes = Released.CLOSE in (promised.released, executed.released)
+    return evolve(
+        promised,
+        delays=_longer(promised.delays, executed.delays),
+        decided=_longer(promised.decided, executed.decided),
+        released=Released.CLOSE if closes else promised.released,
     )
 
 

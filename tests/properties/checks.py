@@ -124,7 +124,8 @@ def _window(site: Site) -> int:
         for n in walk(c)
         if isinstance(n, Const)
     ]
-    numbers += [abs(v) for _, rows in site.values for row in rows for v in row]
+    values = (v for _, rows in site.values for row in rows for v in row)
+    numbers += [abs(v) for v in values if isinstance(v, int)]
     return sum(numbers) + len(site.times) + 2
 
 

@@ -2,7 +2,7 @@
 
 What they give is what they would give with the bound that the end of the data is to them:
 
-    STREAMLOG_PAIRS=20000 STREAMLOG_SEED=1000000 pytest tests/properties/test_timers.py
+    STREAMLOG_PAIRS=20000 STREAMLOG_SEED=1000000 pytest tests/properties/test_random_timers.py
 """
 
 from __future__ import annotations
