@@ -77,9 +77,9 @@ class Memory:
 
     def remove(self, pred: str, row: Row) -> None:
         for index in self.plan.indexes:
-            if index.pred == pred and not index.settled:
-                if all(row[p] == const.value for p, const in index.where):
-                    stores.remove(index, self.index(index), row)
+            is_there = index.pred == pred and not index.settled
+            if is_there and all(row[p] == const.value for p, const in index.where):
+                stores.remove(index, self.index(index), row)
 
     def size(self) -> int:
         """The rows in memory, those too that are due to be forgotten."""

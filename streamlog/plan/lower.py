@@ -40,6 +40,7 @@ from streamlog.syntax.ast import (
     Atom,
     Body,
     Literal,
+    Not,
     Rule,
     Var,
     branches,
@@ -185,17 +186,20 @@ class _Lowering:
         found = self.found
         bound = frozenset(v.name for x in (*found.goals, *found.tests) for v in variables(x))
         checks: list[Step] = [self._exists(x, bound, wanted=True) for x in found.lookups]
-        after = bound | {v.name for x in found.after for v in variables(x)}
-        known = after | {v.name for x in self.risky for v in variables(x)}
-        late = known - bound
-        waiting = [n for n in found.negations if any(v.name in late for v in variables(n))]
-        early = (n for n in found.negations if n not in waiting)
-        checks += (self._exists(n.body, bound, wanted=False) for n in early)
+        folded = bound | ({found.fold.var.name} if found.fold is not None else set())
+        after, more = split_risky(found.after, folded)
+        risky = (*self.risky, *more)
+        # A negation is decided when its variables are known, before anything that may fail.
+        negations = list(found.negations)
+        checks += self._none_of(negations, bound, (*after, *risky))
         if found.fold is not None:
             checks.append(found.fold)
-            checks += in_order(found.after, bound | {found.fold.var.name}, self.schema)
-        checks += in_order(self.risky, after, self.schema)
-        checks += (self._exists(n.body, known, wanted=False) for n in waiting)
+        checks += in_order(after, folded, self.schema)
+        known = folded | {v.name for x in after for v in variables(x)}
+        checks += self._none_of(negations, known, risky)
+        checks += in_order(risky, known, self.schema)
+        known |= {v.name for x in risky for v in variables(x)}
+        checks += self._none_of(negations, known, ())
         checks = list(map_joins(checks, self._through_index))
         order = tuple(
             a.args[0]
@@ -232,6 +236,16 @@ class _Lowering:
             return found, ()
         kept = tuple(t for t in found.tests if any(t is f for f in first))
         return evolve(found, tests=kept), risky
+
+    def _none_of(
+        self, negations: list[Not], bound: frozenset[str], later: Iterable[Literal]
+    ) -> Iterator[Step]:
+        """The negations that can be decided before `later` is known; others are left."""
+        unknown = {v.name for x in later for v in variables(x)} - bound
+        for negation in list(negations):
+            if not any(v.name in unknown for v in variables(negation)):
+                negations.remove(negation)
+                yield self._exists(negation.body, bound, wanted=False)
 
     def _exists(self, body: Body, bound: frozenset[str], wanted: bool) -> Exists:
         replaced = frozenset(self.found.program.improving)

@@ -49,6 +49,28 @@ def kinds(compilation: Compilation) -> list[tuple[Class, int]]:
 # ------------------------------------------------------------------------ whole programs
 
 
+def test_a_timestamp_with_a_range_stays_a_timestamp() -> None:
+    found = accepted(
+        "stream w(T: int 0..100, x: string). k(a, 3).\n"
+        "first(T, X) <- w(T, X), not (w(T1, X), T1 < T). q(T, X) <- k(X, T), w(T, X)."
+    )
+    assert delays(found, "first") == {"w": 0}
+    assert delays(found, "q") == {"w": 0}
+    assert reach(found, "w") == [(0, 0), (-100, -1), (0, 0)]
+    assert found.assumptions == ()
+
+
+def test_an_open_predicate_of_two_goals_waits_for_each_as_long_as_it_must() -> None:
+    found = accepted(
+        "o(T) <- s(T0), T0 <= T - 100, r(T1), T1 < T. p(T) <- r(T), not o(T).\n"
+        "g(T) <- r(T). g(T + 1) <- g(T), T < 9, not o(T)."
+    )
+    executed = the(the(found.closed).contract)
+    assert delays(found, "p") == {"r": 0, "s": -100}
+    assert {d.stream: d.by for d in executed["p"].delays} == {"r": 0, "s": -100}
+    assert {d.stream: d.by for d in executed["g"].decided} == {"r": -2, "s": -101}
+
+
 def test_example_4_first() -> None:
     first = compile_file(RULES / "streamlog" / "04_first.slog", until="close")
     assert delays(first, "first") == {"msg": 0}
