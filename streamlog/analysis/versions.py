@@ -22,7 +22,7 @@ from streamlog.analysis.time.reach import (
     HEAD,
     BranchTime,
     clock_of,
-    inner_terms,
+    inside,
     too_many_cases,
 )
 from streamlog.diagnostics import Diagnostic
@@ -236,14 +236,13 @@ class _Splitter:
     def _negation(
         self, body: Body, negation: Not, terms: Terms, state: _State
     ) -> tuple[VersionedNot, _State]:
-        local = inner_terms(body, negation, self.schema, terms, self.timestamps)
-        formulas = [local.comparison(c) for c in negation.body if isinstance(c, Comparison)]
-        inside = _State(
-            matrices(formulas, state.possible), state.implied, state.clocks, state.needs
+        local, possible = inside(
+            body, negation, self.schema, terms, self.timestamps, state.possible
         )
+        within = _State(possible, state.implied, state.clocks, state.needs)
         bodies = []
         needs = state.needs
-        for inner, after in self._split(negation.body, local, inside):
+        for inner, after in self._split(negation.body, local, within):
             bodies.append(inner)
             needs |= after.needs
         return VersionedNot(tuple(bodies)), _State(

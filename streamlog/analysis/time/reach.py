@@ -241,9 +241,7 @@ def _goals(
                     depth,
                 )
             case Not(inner):
-                local = inner_terms(body, literal, schema, terms, clocks)
-                bounds = local.bounds(local.ranges.keys() - terms.ranges.keys())
-                within = matrices([*bounds, *_formulas(inner, schema, local)], possible)
+                local, within = inside(body, literal, schema, terms, clocks, possible)
                 yield from _goals(inner, schema, local, within, clocks, depth + 1)
             case _:
                 pass
@@ -259,7 +257,23 @@ def _smallest(values: Iterable[int | None]) -> int | None:
     return None if None in values else min(v for v in values if v is not None)
 
 
-def inner_terms(body: Body, negation: Not, schema: Schema, terms: Terms, clocks: set[str]) -> Terms:
+def inside(
+    body: Body,
+    negation: Not,
+    schema: Schema,
+    terms: Terms,
+    clocks: set[str],
+    possible: tuple[Dbm, ...],
+) -> tuple[Terms, tuple[Dbm, ...]]:
+    """What variables stand for inside a negation, and what is left possible there."""
+    local = _inner_terms(body, negation, schema, terms, clocks)
+    bounds = local.bounds(local.ranges.keys() - terms.ranges.keys())
+    return local, matrices([*bounds, *_formulas(negation.body, schema, local)], possible)
+
+
+def _inner_terms(
+    body: Body, negation: Not, schema: Schema, terms: Terms, clocks: set[str]
+) -> Terms:
     """What is known inside a negation: the same, and more about its local variables."""
     outside = {v.name for other in body if not isinstance(other, Not) for v in variables(other)}
     definitions = {
