@@ -15,6 +15,7 @@ from streamlog.plan.parts import Strategy
 from streamlog.runtime.executor import END
 from streamlog.runtime.functions import EvaluationError
 from streamlog.spark import run
+from streamlog.spark.failures import explained
 from streamlog.spark.inputs import InputError
 from streamlog.spark.session import Jobs
 
@@ -79,6 +80,16 @@ def test_names_that_spark_would_take_for_each_other(spark: SparkSession) -> None
     answers = run(program, {"s": rows(spark, [(1, 2, 3), (2, 5, 4)], "T long, a long, b long")})
     found = {name: sorted(map(tuple, answers[name].collect())) for name in ("pA", "pa", "ﬁ")}
     assert found == {"pA": [(1, 2, 3), (2, 5, 4)], "pa": [(2, 5)], "ﬁ": [(2,)]}
+
+
+@pytest.mark.parametrize("rule", ["p(T, X * X) <- s(T, X).", "p(T, Y - Y) <- s(T, X), Y = X * X."])
+def test_a_result_beyond_the_range_of_floats(spark: SparkSession, rule: str) -> None:
+    answers = run(
+        streamlog.compile(f"stream s(T: int, x: float). output p. {rule}"),
+        {"s": rows(spark, [(1, 1.7e308)], "T long, x double")},
+    )
+    with pytest.raises(EvaluationError, match="beyond the range of floats"), explained():
+        answers["p"].collect()
 
 
 def test_an_unknown_input_is_refused(spark: SparkSession) -> None:
