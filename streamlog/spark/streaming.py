@@ -124,8 +124,8 @@ class Run:
             raise self.store.refused(f"'spark' goes on with batch {batch}, but not 'commits'")
         self._work_in(self.spark if new is None else new.sparkSession)
         began = time.monotonic()
-        seconds = self.evaluation.limits.seconds
-        with explained(), Jobs(self.spark, f"streamlog: batch {batch}", seconds) as jobs:
+        most = self.evaluation.limits.seconds
+        with explained(), Jobs(self.spark, f"streamlog: batch {batch}", most) as jobs:
             commit, figures = self._evaluate(new, batch, offsets)
         seconds = time.monotonic() - began
         if self.progress.may_follow:

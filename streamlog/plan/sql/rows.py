@@ -151,9 +151,8 @@ class Rows:
                 raise Unsupported(f"`{pretty(atom)}` lies at a time whose computation may fail")
             on.append(compare(op, columns[0], bound, atom).sql)
         self._add(exp.alias_(self.scope.table(atom), alias, table=True, copy=False), on)
-        if context.goals.get(id(atom)) is not None:
-            for condition in self._slice(atom, columns[0].sql):
-                self.require(condition)
+        for condition in self._slice(atom, columns):
+            self.require(condition)
 
     def _constant(self, const: Const, column: Value) -> Value:
         """A whole number stands for the float that a column of floats has in its place."""
@@ -162,12 +161,14 @@ class Rows:
         known = value(const, {})
         return known if column.type is not None else evolve(known, type=None)
 
-    def _slice(self, atom: Atom, at: exp.Expr) -> Iterable[exp.Expr]:
+    def _slice(self, atom: Atom, columns: Sequence[Value]) -> Iterable[exp.Expr]:
         """What a slice of the head can need of a goal."""
         context = self.scope.context
         goal = context.goals.get(id(atom))
-        is_head_time = isinstance(atom.args[0], Var) and atom.args[0].name == self.scope.head_time
-        if goal is None or not context.sliced or (is_head_time and not self.is_test):
+        if goal is None or not context.sliced:
+            return
+        at, stamp = columns[0].sql, atom.args[0]
+        if isinstance(stamp, Var) and stamp.name == self.scope.head_time and not self.is_test:
             return
         if goal.back is not None:
             yield exp.GTE(this=at.copy(), expression=parameter(LOW, goal.back))
