@@ -31,7 +31,7 @@ def kernel(text: str, streams: dict[str, Rows], answer: str) -> Rows:
     """All rows through the kernel, merged by time and cut into steps, progress following."""
     program = compile_source(Source("benchmark", text))
     assert program.ok, program.diagnostics
-    engine = Kernel(program, {})
+    engine = Kernel(program.closed, {})
     answers: Rows = []
     kernel.seconds = 0.0
     kernel.high = 0

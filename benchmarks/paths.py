@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame, SparkSession
 
 import streamlog
-from streamlog.compiler import Compilation
+from streamlog.compiler import Program
 from streamlog.plan.parts import Strategy
 from streamlog.spark import run, session
 from streamlog.spark.graph_calls import ELSEWHERE, available
@@ -104,7 +104,7 @@ def frames(spark: SparkSession, rows: Rows) -> dict[str, DataFrame]:
 
 
 def measured(
-    program: Compilation, given: dict[str, DataFrame], output: str, strategy: Strategy
+    program: Program, given: dict[str, DataFrame], output: str, strategy: Strategy
 ) -> tuple[float, int, bool]:
     """Seconds, rows, and whether the strategy was the one that was asked for."""
     began = time.perf_counter()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from streamlog.compiler import Compilation
+    from streamlog.compiler import Program
     from streamlog.diagnostics import Diagnostic
     from streamlog.runtime.engine import Engine as _Engine
     from streamlog.runtime.executor import Limits
@@ -36,13 +36,13 @@ class CompileError(Exception):
         super().__init__("\n".join(lines))
 
 
-def compile(program: str | Path, *, batch: bool = False) -> Compilation:
+def compile(program: str | Path, *, batch: bool = False) -> Program:
     """The program in a file (a Path, or a text that ends in `.slog`) or in a text.
 
     `batch` accepts what only a query over stored data can answer. Raises CompileError.
     """
     # Imported here so that `import streamlog` costs nothing.
-    from streamlog.compiler import Mode, compile_file, compile_source
+    from streamlog.compiler import Mode, Program, compile_file, compile_source
     from streamlog.diagnostics import Source
 
     mode = Mode.BATCH if batch else Mode.STREAM
@@ -50,13 +50,13 @@ def compile(program: str | Path, *, batch: bool = False) -> Compilation:
         result = compile_file(Path(program), mode=mode)
     else:
         result = compile_source(Source("<text>", program), mode=mode)
-    if not result.ok:
+    if not isinstance(result, Program):
         raise CompileError(result.diagnostics)
     return result
 
 
 def Engine(  # noqa: N802 - to its users it is a class
-    program: Compilation,
+    program: Program,
     tables: Mapping[str, Iterable[Any]] | None = None,
     *,
     limits: Limits | None = None,

@@ -6,9 +6,9 @@ import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field, fields, frozen
 
 from streamlog.analysis.advice import advice, kept_for_ever
 from streamlog.analysis.contract import Contract, as_executed, contract, is_as_soon
@@ -16,12 +16,12 @@ from streamlog.analysis.dependency import Graph, dependencies, mark_of
 from streamlog.analysis.premap import check_extrema
 from streamlog.analysis.refusals import STREAM_ONLY, refusals
 from streamlog.analysis.safety import Safety, check_safety
-from streamlog.analysis.schema import Schema, resolve
+from streamlog.analysis.schema import Kind, Schema, resolve
 from streamlog.analysis.sequential import Class, RuleClass, classify_all
 from streamlog.analysis.strata import Strata, stratify
 from streamlog.analysis.temporal import check_heads
 from streamlog.analysis.time.reach import Assumption, BranchTime, reaches
-from streamlog.analysis.types import TypeTable, infer
+from streamlog.analysis.types import Given, TypeTable, infer
 from streamlog.analysis.versions import Case, Version, split_all
 from streamlog.codes import Severity
 from streamlog.diagnostics import Diagnostic, Source, in_order
@@ -37,7 +37,7 @@ from streamlog.syntax.load import load, read
 from streamlog.syntax.parse import parse
 from streamlog.syntax.walk import variables
 
-T = TypeVar("T")
+S = TypeVar("S", bound="Compilation")
 
 
 class Mode(enum.Enum):
@@ -45,124 +45,197 @@ class Mode(enum.Enum):
     BATCH = "batch"  # over stored data: blocking is fine, the end of the data is known
 
 
-@frozen(slots=False)
+# ------------------------------------------------------------------------------------ stages
+
+
+@frozen(slots=False, kw_only=True)
 class Compilation:
-    """A program as far as the passes have come. What a pass has not made yet is missing."""
+    """A text on its way to a program. Each pass makes the next stage of it, which has all that
+    the stages before have; errors stop it where they are found."""
 
     source: Source
     mode: Mode = Mode.STREAM
     root: Path | None = None  # where `use` may look; None: nowhere
     diagnostics: tuple[Diagnostic, ...] = ()
-    parsed: Module | None = None
-    module: Module | None = None
-    schema: Schema | None = None
-    types: TypeTable | None = None
-    safety: Safety | None = None
-    times: tuple[BranchTime, ...] = ()
-    graph: Graph | None = None
-    strata: Strata | None = None
-    rules: tuple[RuleClass, ...] = ()
-    cases: tuple[Case, ...] = ()
-    contract: Contract | None = None
-    open_rules: tuple[OpenRule, ...] = ()
-    bistate: Bistate | None = field(default=None, repr=False)
-    closed: Compilation | None = field(default=None, repr=False)  # without open predicates
-    for_answers: Module | None = field(default=None, repr=False)  # of that, what they rest on
-    plan: Plan | None = field(default=None, repr=False)
 
     @property
     def ok(self) -> bool:
         return not any(d.is_error for d in self.diagnostics)
 
-    @property
-    def runs_by_the_clock(self) -> bool:
-        """Whether no fact waits for ever; else the program is for stored data only."""
-        strata = the(self.strata)
-        return not strata.growing and all(r.kind is not Class.BLOCKING for r in self.rules)
+    def to(self, stage: type[S], diagnostics: Iterable[Diagnostic] = (), **made: Any) -> S:
+        """The stage with what a pass has made, or found out."""
+        known = {a.name: getattr(self, a.name) for a in fields(type(self))}
+        found = in_order((*self.diagnostics, *diagnostics))
+        return stage(**{**known, **made, "diagnostics": found})
 
-    @property
-    def assumptions(self) -> tuple[Assumption, ...]:
-        """What its time rests on that only the facts of tables say."""
-        closed = self.closed.times if self.closed else ()
-        return tuple(dict.fromkeys(a for t in (*self.times, *closed) for a in t.assumes))
+
+@frozen(slots=False, kw_only=True)
+class Parsed(Compilation):
+    parsed: Module  # as the text has it
+    module: Module  # with the files it uses, and after desugaring in simple form
+    given: Given = field(factory=dict, repr=False)  # types of columns that are known already
+
+
+@frozen(slots=False, kw_only=True)
+class Resolved(Parsed):
+    schema: Schema
+
+
+@frozen(slots=False, kw_only=True)
+class Typed(Resolved):
+    types: TypeTable
 
     @cached_property
     def clocks(self) -> Mapping[str, Type | None]:
         """The type of each timestamped predicate's clock."""
-        schema, types = the(self.schema), the(self.types)
-        return {n: types.column(n, 0) for n, p in schema.predicates.items() if p.temporal}
+        predicates = self.schema.predicates.items()
+        return {n: self.types.column(n, 0) for n, p in predicates if p.temporal}
 
-    def saying(self, diagnostics: Iterable[Diagnostic]) -> Compilation:
-        return evolve(self, diagnostics=in_order((*self.diagnostics, *diagnostics)))
+
+@frozen(slots=False, kw_only=True)
+class Safe(Typed):
+    safety: Safety
+
+
+@frozen(slots=False, kw_only=True)
+class Timed(Safe):
+    times: tuple[BranchTime, ...]
+    graph: Graph
+
+
+@frozen(slots=False, kw_only=True)
+class Stratified(Timed):
+    strata: Strata
+    rules: tuple[RuleClass, ...]
+
+    @property
+    def runs_by_the_clock(self) -> bool:
+        """Whether no fact waits for ever; else the program is for stored data only."""
+        return not self.strata.growing and all(r.kind is not Class.BLOCKING for r in self.rules)
+
+
+@frozen(slots=False, kw_only=True)
+class Analysed(Stratified):
+    cases: tuple[Case, ...]
+    contract: Contract
+
+
+@frozen(slots=False, kw_only=True)
+class Planned(Analysed):
+    """What executors run: rules without open predicates, and their pipelines."""
+
+    plan: Plan = field(repr=False)
+
+
+@frozen(slots=False, kw_only=True)
+class Opened(Analysed):
+    open_rules: tuple[OpenRule, ...]
+
+
+@frozen(slots=False, kw_only=True)
+class Closed(Opened):
+    closed: Analysed = field(repr=False)  # without open predicates
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What its time rests on that only the facts of tables say."""
+        times = (*self.times, *self.closed.times)
+        return tuple(dict.fromkeys(a for t in times for a in t.assumes))
+
+
+@frozen(slots=False, kw_only=True)
+class Narrowed(Closed):
+    for_answers: Module = field(repr=False)  # of the closed program, what answers rest on
+
+
+@frozen(slots=False, kw_only=True)
+class Bistated(Narrowed):
+    bistate: Bistate | None = field(repr=False)  # None: some fact waits for ever
+
+
+@frozen(slots=False, kw_only=True)
+class Program(Bistated):
+    """A text without errors. It speaks of the rules as they were written; `closed` is what runs."""
+
+    closed: Planned = field(repr=False)
+
+    @cached_property
+    def focused(self) -> Program:
+        """The program for a run that shows its answers and nothing else: rules are made for the
+        constants that are asked for, if time still allows them then. Other predicates may lack
+        rows."""
+        if self.for_answers is self.closed.module:
+            return self
+        made = _analysed(self, self.for_answers)
+        # `tick` sees all streams.
+        if not isinstance(made, Analysed) or made.schema.streams != self.closed.schema.streams:
+            return self
+        return evolve(self, closed=_planned(made))
+
+
+# ------------------------------------------------------------------------------------ passes
 
 
 @frozen
 class Pass:
-    """A step from one compilation to the next. It runs only while there are no errors, unless
-    it can make sense of a program in spite of them."""
+    """A step from one stage to the next. It runs only while there are no errors, unless it can
+    make sense of a program in spite of them."""
 
     name: str
-    run: Callable[[Compilation], Compilation]
-    in_spite_of_errors: bool = False
+    run: Callable[[Any], Compilation]
+    in_spite_of_errors: type[Compilation] | None = None  # if the program has come so far
 
 
-def the(value: T | None) -> T:
-    """What an earlier pass has made."""
-    assert value is not None
-    return value
+def _parse(text: Compilation) -> Parsed:
+    module, diagnostics = parse(text.source)
+    return text.to(Parsed, diagnostics, parsed=module, module=module)
 
 
-def _parse(so_far: Compilation) -> Compilation:
-    module, diagnostics = parse(so_far.source)
-    return evolve(so_far.saying(diagnostics), parsed=module, module=module)
+def _load(program: Parsed) -> Parsed:
+    module, diagnostics = load(program.module, program.root)
+    return program.to(Parsed, diagnostics, module=module)
 
 
-def _load(so_far: Compilation) -> Compilation:
-    module, diagnostics = load(the(so_far.module), so_far.root)
-    return evolve(so_far.saying(diagnostics), module=module)
+def _desugar(program: Parsed) -> Parsed:
+    module, diagnostics = desugar(program.module)
+    return program.to(Parsed, diagnostics, module=module)
 
 
-def _desugar(so_far: Compilation) -> Compilation:
-    module, diagnostics = desugar(the(so_far.module))
-    return evolve(so_far.saying(diagnostics), module=module)
-
-
-def _schema(so_far: Compilation) -> Compilation:
-    schema, diagnostics = resolve(the(so_far.module))
+def _schema(program: Parsed) -> Resolved:
+    schema, diagnostics = resolve(program.module)
     if not any(d.is_error for d in diagnostics):
         diagnostics += tuple(check_heads(schema.rules, schema.is_temporal))
-    return evolve(so_far.saying(diagnostics), schema=schema)
+    return program.to(Resolved, diagnostics, schema=schema)
 
 
-def _types(so_far: Compilation) -> Compilation:
-    types, diagnostics = infer(the(so_far.schema))
-    return evolve(so_far.saying(diagnostics), types=types)
+def _types(program: Resolved) -> Typed:
+    types, diagnostics = infer(program.schema, program.given)
+    return program.to(Typed, diagnostics, types=types)
 
 
-def _safety(so_far: Compilation) -> Compilation:
-    safety, diagnostics = check_safety(the(so_far.schema))
-    return evolve(so_far.saying(diagnostics), safety=safety)
+def _safety(program: Typed) -> Safe:
+    safety, diagnostics = check_safety(program.schema)
+    return program.to(Safe, diagnostics, safety=safety)
 
 
-def _time(so_far: Compilation) -> Compilation:
-    schema = the(so_far.schema)
-    times, diagnostics = reaches(schema, the(so_far.types))
-    graph = dependencies(schema, times)
-    return evolve(so_far.saying(diagnostics), times=times, graph=graph)
+def _time(program: Safe) -> Timed:
+    times, diagnostics = reaches(program.schema, program.types)
+    graph = dependencies(program.schema, times)
+    return program.to(Timed, diagnostics, times=times, graph=graph)
 
 
-def _strata(so_far: Compilation) -> Compilation:
-    schema, strata = the(so_far.schema), stratify(the(so_far.graph))
-    found = [
-        *refusals(schema, so_far.times, strata, so_far.clocks),
-        *check_extrema(schema, strata, the(so_far.safety).open),
+def _strata(program: Timed) -> Stratified:
+    schema, strata = program.schema, stratify(program.graph)
+    diagnostics = [
+        *refusals(schema, program.times, strata, program.clocks),
+        *check_extrema(schema, strata, program.safety.open),
     ]
-    if so_far.mode is Mode.BATCH:
-        found = [_accepted_in_batch(d) if d.code in STREAM_ONLY else d for d in found]
+    if program.mode is Mode.BATCH:
+        diagnostics = [_accepted_in_batch(d) if d.code in STREAM_ONLY else d for d in diagnostics]
     rules = classify_all(
-        schema.rules, so_far.times, {n: p.temporal for n, p in schema.predicates.items()}
+        schema.rules, program.times, {n: p.temporal for n, p in schema.predicates.items()}
     )
-    return evolve(so_far.saying(found), strata=strata, rules=rules)
+    return program.to(Stratified, diagnostics, strata=strata, rules=rules)
 
 
 def _accepted_in_batch(refusal: Diagnostic) -> Diagnostic:
@@ -173,135 +246,132 @@ def _accepted_in_batch(refusal: Diagnostic) -> Diagnostic:
     )
 
 
-def _contract(so_far: Compilation) -> Compilation:
-    schema, strata = the(so_far.schema), the(so_far.strata)
+def _contract(program: Stratified) -> Analysed:
+    schema, strata = program.schema, program.strata
     cases: tuple[Case, ...] = ()
-    if so_far.runs_by_the_clock:
-        cases, too_many = split_all(so_far.times, schema, strata.potential)
-        so_far = so_far.saying(too_many)
-    promised = contract(
-        schema,
-        the(so_far.safety),
-        so_far.clocks,
-        the(so_far.graph),
-        so_far.rules,
-        cases,
-    )
-    said = so_far.saying(advice(schema, strata, promised))
-    return evolve(said, cases=cases, contract=promised)
+    too_many: tuple[Diagnostic, ...] = ()
+    if program.runs_by_the_clock:
+        cases, too_many = split_all(program.times, schema, strata.potential)
+    promised = contract(schema, program.safety, program.clocks, program.graph, program.rules, cases)
+    diagnostics = (*too_many, *advice(schema, strata, promised))
+    return program.to(Analysed, diagnostics, cases=cases, contract=promised)
 
 
-def _open_predicates(so_far: Compilation) -> Compilation:
-    found = open_rules(the(so_far.schema), the(so_far.safety), so_far.times, so_far.clocks)
-    return evolve(so_far, open_rules=found)
+def _open_predicates(program: Analysed) -> Opened:
+    split = open_rules(program.schema, program.safety, program.times, program.clocks)
+    return program.to(Opened, open_rules=split)
 
 
-def _close(so_far: Compilation) -> Compilation:
+def _close(program: Opened) -> Closed:
     """The program that executors run, and what of the contract follows from that."""
-    closed, errors = _closed(so_far)
+    closed, errors = _closed(program)
     if errors:
-        return evolve(so_far.saying(errors), closed=closed)
+        return program.to(Closed, errors, closed=closed)
     cores = {
-        r.core.head.pred: r.rule.head.pred for r in so_far.open_rules if isinstance(r.core, Rule)
+        r.core.head.pred: r.rule.head.pred for r in program.open_rules if isinstance(r.core, Rule)
     }
-    promised = the(so_far.contract)
-    if closed is not so_far:
-        promised = as_executed(promised, the(closed.contract), cores)
-    return evolve(so_far.saying(kept_for_ever(promised)), closed=closed, contract=promised)
+    promised = program.contract
+    if closed is not program:
+        promised = as_executed(promised, closed.contract, cores)
+    return program.to(Closed, kept_for_ever(promised), closed=closed, contract=promised)
 
 
-def _closed(so_far: Compilation) -> tuple[Compilation, Sequence[Diagnostic]]:
+def _closed(program: Opened) -> tuple[Analysed, Sequence[Diagnostic]]:
     """The program without open predicates, analysed anew because its rules have changed.
 
     With cores, unless they would make it wait for longer than it has to: a core of two goals is
     known when both are.
     """
-    late: Compilation | None = None
-    closed = so_far
+    late: Analysed | None = None
+    errors: Sequence[Diagnostic] = ()
     for in_place in (False, True):
-        module, found = close(the(so_far.module), so_far.open_rules, in_place=in_place)
-        if module is so_far.module or found:
-            return late or so_far, () if late else found
-        closed = _analysed(so_far, module)
-        if closed.ok and is_as_soon(the(closed.contract), the(so_far.contract)):
-            return closed, ()
-        late = late or (closed if closed.ok else None)
+        module, errors = close(program.module, program.open_rules, in_place=in_place)
+        if module is program.module or errors:
+            return late or program, () if late else errors
+        closed = _analysed(program, module)
+        errors = [d for d in closed.diagnostics if d.is_error]
+        if isinstance(closed, Analysed) and not errors:
+            if is_as_soon(closed.contract, program.contract):
+                return closed, ()
+            late = late or closed
     if late is not None:
         return late, ()
     # Rules grow when calls are unfolded; nothing else can go wrong that was right before.
-    errors = [d for d in closed.diagnostics if d.is_error]
     assert all(d.code == "SL0406" for d in errors), [d.message for d in errors]
-    return closed, errors
+    return program, errors
 
 
-def _analysed(so_far: Compilation, module: Module) -> Compilation:
-    made = Compilation(so_far.source, so_far.mode, so_far.root, module=module)
-    for run in (_schema, _types, _safety, _time, _strata, _contract):
-        made = run(made)
-    return made
+def _analysed(program: Typed, module: Module) -> Compilation:
+    """The program of other rules over the same inputs. It has no tests, whose facts say something
+    of types too."""
+    types, predicates = program.types, program.schema.predicates
+    given = {
+        (name, position): type_
+        for name, p in predicates.items()
+        if p.kind is not Kind.DERIVED
+        for position in range(p.arity)
+        if (type_ := types.column(name, position)) is not None
+    }
+    start = Parsed(
+        source=program.source,
+        mode=program.mode,
+        root=program.root,
+        parsed=module,
+        module=module,
+        given=given,
+    )
+    return _through(PASSES[_place("schema") : _place("contract") + 1], start)
 
 
-def _constants(so_far: Compilation) -> Compilation:
-    closed, schema = the(so_far.closed), the(so_far.schema)
-    module = the(closed.module)
+def _constants(program: Closed) -> Narrowed:
+    schema, closed = program.schema, program.closed
+    module = closed.module
     if schema.outputs or schema.queries:
         module = constants(
             module,
-            the(closed.schema),
-            the(closed.types),
-            the(so_far.contract).outputs,
+            closed.schema,
+            closed.types,
+            program.contract.outputs,
             () if schema.outputs else schema.queries,
         )
-    return evolve(so_far, for_answers=module)
+    return program.to(Narrowed, for_answers=module)
 
 
-def focused(program: Compilation) -> Compilation:
-    """The program for a run that shows its answers and nothing else: rules are made for the
-    constants that are asked for, if time still allows them then. Other predicates may lack rows."""
-    module, closed = the(program.for_answers), the(program.closed)
-    if module is closed.module:
-        return program
-    made = _analysed(program, module)
-    if not made.ok or the(made.schema).streams != the(closed.schema).streams:  # `tick` sees all
-        return program
-    return _plan(evolve(program, closed=made))
-
-
-def _bistate(so_far: Compilation) -> Compilation:
+def _bistate(program: Narrowed) -> Bistated:
     """Of the program as it stands; but where an open predicate would be old, and so would have to
     be stored, of the program without open predicates. An aggregate over such a predicate has no
     bistate rule: there the variables of the core would tell solutions apart."""
-    if not so_far.runs_by_the_clock:
-        return so_far
-    safety, made_of = the(so_far.safety), so_far
-    for goal in (g for case in so_far.cases for g in case.atoms):
-        if goal.version is Version.OLD and safety.is_open(goal.atom.pred):
-            made_of = the(so_far.closed)
-    counting = (r for r in the(made_of.schema).rules if mark_of(r) is not None)
-    if made_of is not so_far and any(v.is_from_core for r in counting for v in variables(r.body)):
-        return so_far
+    if not program.runs_by_the_clock:
+        return program.to(Bistated, bistate=None)
+    made_of: Analysed = program
+    for goal in (g for case in program.cases for g in case.atoms):
+        if goal.version is Version.OLD and program.safety.is_open(goal.atom.pred):
+            made_of = program.closed
+    counting = (r for r in made_of.schema.rules if mark_of(r) is not None)
+    if made_of is not program and any(v.is_from_core for r in counting for v in variables(r.body)):
+        return program.to(Bistated, bistate=None)
     made = bistate(
-        the(so_far.module).span,
-        the(made_of.schema),
-        the(made_of.types),
-        the(made_of.strata),
-        made_of.cases,
+        program.module.span, made_of.schema, made_of.types, made_of.strata, made_of.cases
     )
-    return evolve(so_far, bistate=made)
+    return program.to(Bistated, bistate=made)
 
 
-def _plan(so_far: Compilation) -> Compilation:
-    closed = the(so_far.closed)
-    made = lower(
-        the(closed.schema),
-        the(closed.types),
+def _plan(program: Bistated) -> Program:
+    return program.to(Program, closed=_planned(program.closed))
+
+
+def _planned(closed: Analysed) -> Planned:
+    plan = lower(
+        closed.schema,
+        closed.types,
         closed.times,
-        the(closed.graph),
-        the(closed.strata),
-        the(closed.contract),
+        closed.graph,
+        closed.strata,
+        closed.contract,
         closed.cases,
     )
-    return evolve(so_far, plan=made)
+    known = {a.name: getattr(closed, a.name) for a in fields(Analysed)}
+    return Planned(**known, plan=plan)
 
 
 # The order matters: desugaring needs all statements together, types and safety need names that
@@ -312,7 +382,7 @@ PASSES = (
     Pass("desugar", _desugar),
     Pass("schema", _schema),
     Pass("types", _types),
-    Pass("safety", _safety, in_spite_of_errors=True),  # a wrong type does not hide a slip
+    Pass("safety", _safety, in_spite_of_errors=Typed),  # a wrong type does not hide a slip
     Pass("time", _time),
     Pass("strata", _strata),
     Pass("contract", _contract),
@@ -324,6 +394,10 @@ PASSES = (
 )
 
 
+def _place(name: str) -> int:
+    return [p.name for p in PASSES].index(name)
+
+
 def compile_source(
     source: Source,
     *,
@@ -331,8 +405,10 @@ def compile_source(
     root: Path | None = None,
     until: str | None = None,
 ) -> Compilation:
-    """The program of a text. `root` is the folder below which `use` may look."""
-    return _through(PASSES, Compilation(source, mode, root), until)
+    """The program of a text: a `Program`, unless it has errors, or `until` names an earlier pass.
+    `root` is the folder below which `use` may look."""
+    passes = PASSES[: _place(until) + 1] if until else PASSES
+    return _through(passes, Compilation(source=source, mode=mode, root=root))
 
 
 def compile_module(
@@ -343,22 +419,21 @@ def compile_module(
     root: Path | None = None,
 ) -> Compilation:
     """The program of statements that were read already, perhaps from several texts."""
-    start = Compilation(module.span.source, mode, root, parsed=module, module=module)
-    read = [p.name for p in PASSES].index("load") + 1
-    return _through(PASSES[read:], start.saying(diagnostics))
+    start = Compilation(source=module.span.source, mode=mode, root=root)
+    read = start.to(Parsed, diagnostics, parsed=module, module=module)
+    return _through(PASSES[_place("load") + 1 :], read)
 
 
-def _through(passes: Iterable[Pass], result: Compilation, until: str | None = None) -> Compilation:
+def _through(passes: Iterable[Pass], program: Compilation) -> Compilation:
     for step in passes:
-        if result.ok or (step.in_spite_of_errors and result.schema and result.types):
-            result = step.run(result)
-        if step.name == until:
-            break
-    return result
+        in_spite = step.in_spite_of_errors
+        if program.ok or (in_spite is not None and isinstance(program, in_spite)):
+            program = step.run(program)
+    return program
 
 
 def compile_file(path: Path, *, mode: Mode = Mode.STREAM, until: str | None = None) -> Compilation:
     source = read(path)
     if isinstance(source, Diagnostic):
-        return Compilation(source.span.source, mode, diagnostics=(source,))
+        return Compilation(source=source.span.source, mode=mode, diagnostics=(source,))
     return compile_source(source, mode=mode, root=path.resolve().parent, until=until)

@@ -184,7 +184,7 @@ def _made(
         elif block.language == "mermaid" and explained:
             now = run(f"streamlog explain --graph mermaid {explained}")
         elif kernel := block.option("kernel"):
-            now = Kernel(compile_file(Path(kernel)), {}).source
+            now = Kernel(compile_file(Path(kernel)).closed, {}).source
         elif "printed" in block.flags:
             now = printed
         else:

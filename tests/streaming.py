@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from streamlog.compiler import Compilation, Mode, compile_source
+from streamlog.compiler import Mode, Program, compile_source
 from streamlog.diagnostics import Source
 
 
-def compiled(text: str, mode: Mode = Mode.STREAM) -> Compilation:
+def compiled(text: str, mode: Mode = Mode.STREAM) -> Program:
     program = compile_source(Source("test.slog", text), mode=mode)
     assert program.ok, program.diagnostics
     return program

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
-from streamlog.compiler import compile_file, the
+from streamlog.compiler import compile_file
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "papers.md"
@@ -158,7 +158,7 @@ def keeps_for_ever() -> set[str]:
     return {
         str(path.relative_to(ROOT))
         for path in programs
-        if any(p.kept.is_unbounded for p in the(compile_file(path).contract).predicates)
+        if any(p.kept.is_unbounded for p in compile_file(path).contract.predicates)
     }
 
 

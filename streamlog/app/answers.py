@@ -25,9 +25,8 @@ Columns = tuple[tuple[str, ...], tuple[Type | None, ...]]
 
 def columns_of(engine: Engine, pred: str) -> Columns:
     """A predicate's columns: their names and types, as far as these are known by now."""
-    from streamlog.compiler import the
 
-    types = the(engine.program.types)
+    types = engine.program.types
     names = engine.schema.column_names[pred]
     found = [types.column(pred, i) for i in range(len(names))]
     if engine.schema[pred].temporal and found and found[0] is None:

@@ -88,9 +88,9 @@ def command(
 
 
 def _dump(compilation: Compilation, name: str, title: str | None) -> None:
-    from streamlog.app.dumps import DUMPS
+    from streamlog.app.dumps import dump
 
-    text = DUMPS[name](compilation)
+    text = dump(compilation, name)
     if text is not None:
         heading = f"% {title}\n" if title else ""
         click.echo(heading + text.rstrip("\n"))

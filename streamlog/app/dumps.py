@@ -1,18 +1,30 @@
-"""What each pass of the compiler has made, as text: `check --dump-after PASS`.
-
-Every function answers None when errors kept the compiler from coming that far.
-"""
+"""What each pass of the compiler has made, as text: `check --dump-after PASS`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from attrs import evolve
 
 from streamlog.analysis.types import ANY
 from streamlog.app import show
 from streamlog.app.graph import arrows
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import (
+    Analysed,
+    Bistated,
+    Closed,
+    Compilation,
+    Narrowed,
+    Opened,
+    Parsed,
+    Program,
+    Resolved,
+    Safe,
+    Stratified,
+    Timed,
+    Typed,
+)
 from streamlog.plan.explain import explain
 from streamlog.rewrite.desugar import printable
 from streamlog.syntax.ast import Module
@@ -21,43 +33,39 @@ from streamlog.syntax.pretty import pretty
 WIDTH = 80
 
 
-def _parse(compilation: Compilation) -> str | None:
-    return pretty(compilation.parsed) if compilation.parsed else None
+def _parse(program: Parsed) -> str:
+    return pretty(program.parsed)
 
 
-def _module(compilation: Compilation) -> str | None:
-    return pretty(compilation.module) if compilation.module else None
+def _module(program: Parsed) -> str:
+    return pretty(program.module)
 
 
-def _desugar(compilation: Compilation) -> str | None:
-    return _printable(compilation.module) if compilation.module else None
+def _desugar(program: Parsed) -> str:
+    return _printable(program.module)
 
 
-def _close(compilation: Compilation) -> str | None:
-    return _printable(the(compilation.closed.module)) if compilation.closed else None
+def _close(program: Closed) -> str:
+    return _printable(program.closed.module)
 
 
-def _constants(compilation: Compilation) -> str | None:
-    return _printable(compilation.for_answers) if compilation.for_answers else None
+def _constants(program: Narrowed) -> str:
+    return _printable(program.for_answers)
 
 
 def _printable(module: Module) -> str:
     return pretty(evolve(module, statements=tuple(map(printable, module.statements))))
 
 
-def _schema(compilation: Compilation) -> str | None:
-    if compilation.schema is None:
-        return None
+def _schema(program: Resolved) -> str:
     return _lines(
         f"{p.kind.value} {p.name}/{p.arity}{' with timestamp' if p.temporal else ''}"
-        for _, p in sorted(compilation.schema.predicates.items())
+        for _, p in sorted(program.schema.predicates.items())
     )
 
 
-def _types(compilation: Compilation) -> str | None:
-    if compilation.types is None:
-        return None
-    columns = compilation.types.columns
+def _types(program: Typed) -> str:
+    columns = program.types.columns
 
     def words(name: str, position: int) -> str:
         types = columns.get((name, position), ANY)
@@ -65,74 +73,71 @@ def _types(compilation: Compilation) -> str | None:
 
     return _lines(
         f"{name}({', '.join(words(name, i) for i in range(p.arity))})"
-        for name, p in sorted(the(compilation.schema).predicates.items())
+        for name, p in sorted(program.schema.predicates.items())
     )
 
 
-def _safety(compilation: Compilation) -> str | None:
-    if compilation.safety is None:
-        return None
+def _safety(program: Safe) -> str:
     return _lines(
         f"{name}: open at {', '.join(str(p + 1) for p in sorted(positions))}"
-        for name, positions in sorted(compilation.safety.open.items())
+        for name, positions in sorted(program.safety.open.items())
         if positions
     )
 
 
-def _time(compilation: Compilation) -> str | None:
-    if compilation.graph is None:
-        return None
-    found = arrows(compilation.graph, compilation.clocks)
+def _time(program: Timed) -> str:
+    found = arrows(program.graph, program.clocks)
     return _lines(f"{head} <- {goal}: {away or 'now'}" for head, goal, away, _ in found)
 
 
-def _strata(compilation: Compilation) -> str | None:
-    if compilation.graph is None or compilation.strata is None:
-        return None
-    return show.strata(compilation.graph, compilation.strata, compilation.clocks, WIDTH).plain
+def _strata(program: Stratified) -> str:
+    return show.strata(program.graph, program.strata, program.clocks, WIDTH).plain
 
 
-def _contract(compilation: Compilation) -> str | None:
-    if compilation.contract is None:
-        return None
-    return show.contract(compilation.contract, compilation.source, WIDTH).plain
+def _contract(program: Analysed) -> str:
+    return show.contract(program.contract, program.source, WIDTH).plain
 
 
-def _open_predicates(compilation: Compilation) -> str | None:
-    if compilation.contract is None:
-        return None
+def _open_predicates(program: Opened) -> str:
     return _lines(
         f"{pretty(split.rule)}\n    core      {pretty(split.core)}"
         f"\n    residual  {', '.join(map(pretty, split.residual))}"
-        for split in compilation.open_rules
+        for split in program.open_rules
     )
 
 
-def _bistate(compilation: Compilation) -> str | None:
-    return show.bistate(compilation.bistate) if compilation.bistate else None
+def _bistate(program: Bistated) -> str:
+    return show.bistate(program.bistate)
 
 
-def _plan(compilation: Compilation) -> str | None:
-    return explain(compilation.plan, compilation.clocks) if compilation.plan else None
+def _plan(program: Program) -> str:
+    return explain(program.closed.plan, program.clocks)
 
 
 def _lines(lines: Iterator[str]) -> str:
     return "\n".join(lines)
 
 
-DUMPS: dict[str, Callable[[Compilation], str | None]] = {
-    "parse": _parse,
-    "load": _module,
-    "desugar": _desugar,
-    "schema": _schema,
-    "types": _types,
-    "safety": _safety,
-    "time": _time,
-    "strata": _strata,
-    "contract": _contract,
-    "open_predicates": _open_predicates,
-    "close": _close,
-    "constants": _constants,
-    "bistate": _bistate,
-    "plan": _plan,
+# By pass: the stage that has what it makes, and the text of that.
+_DUMPS: dict[str, tuple[type[Compilation], Callable[[Any], str]]] = {
+    "parse": (Parsed, _parse),
+    "load": (Parsed, _module),
+    "desugar": (Parsed, _desugar),
+    "schema": (Resolved, _schema),
+    "types": (Typed, _types),
+    "safety": (Safe, _safety),
+    "time": (Timed, _time),
+    "strata": (Stratified, _strata),
+    "contract": (Analysed, _contract),
+    "open_predicates": (Opened, _open_predicates),
+    "close": (Closed, _close),
+    "constants": (Narrowed, _constants),
+    "bistate": (Bistated, _bistate),
+    "plan": (Program, _plan),
 }
+
+
+def dump(program: Compilation, name: str) -> str | None:
+    """What a pass has made; None when errors kept the compiler from coming that far."""
+    stage, text = _DUMPS[name]
+    return text(program) if isinstance(program, stage) else None

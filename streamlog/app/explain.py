@@ -146,11 +146,11 @@ def _explain_programs(
     """Whether every program could be explained; the findings of the others are printed."""
     from streamlog.app import show
     from streamlog.app.render import console, print_diagnostics
-    from streamlog.compiler import Mode
+    from streamlog.compiler import Mode, Program
 
     mode = Mode.BATCH if batch else Mode.STREAM
     compilations = [compile_target(file, mode=mode) for file in files]
-    accepted = [c for c in compilations if c.ok]
+    accepted = [c for c in compilations if isinstance(c, Program)]
     if form == "json":
         programs = [{"path": c.source.path, view: show.data(c, view)} for c in accepted]
         click.echo(json.dumps({"programs": programs}, indent=2))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from attrs import field, frozen
 
 from streamlog.analysis.schema import Kind
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.diagnostics import Span
 from streamlog.kernel import Kernel
 from streamlog.runtime.engine import Engine, EngineError
@@ -92,7 +92,7 @@ class StepError(Exception):
 class Script:
     """A test made ready: its tables are filled, its files are read."""
 
-    program: Compilation
+    program: Program
     events: tuple[Event, ...]
     tables: Mapping[str, Sequence[Row]]
     checkers: Mapping[str, Checker] = field(repr=False)
@@ -141,7 +141,7 @@ class Script:
 
     def answers(self, engine: Engine) -> Answers:
         """Everything that the rules have derived for certain."""
-        schema, safety = the(self.program.schema), the(self.program.safety)
+        schema, safety = self.program.schema, self.program.safety
         return {
             name: frozenset(engine.facts(name))
             for name, p in schema.predicates.items()
@@ -149,7 +149,7 @@ class Script:
         }
 
 
-def script(program: Compilation, test: Test) -> Script:
+def script(program: Program, test: Test) -> Script:
     """The events of a test; raises `StepError` where a step makes no sense."""
     try:
         return _Reader(program).script(test)
@@ -158,8 +158,8 @@ def script(program: Compilation, test: Test) -> Script:
 
 
 class _Reader:
-    def __init__(self, program: Compilation) -> None:
-        self.program, self.schema = program, the(program.schema)
+    def __init__(self, program: Program) -> None:
+        self.program, self.schema = program, program.schema
         self.checkers = {name: Checker(program, name) for name in self.schema.predicates}
         self.tables: dict[str, list[Row]] = {}
         self.events: list[Event] = []
@@ -218,9 +218,7 @@ class _Reader:
                 self.tables[source.pred] = [r for r in rows if not isinstance(r, Reject)]
 
 
-def rows_of(
-    program: Compilation, checker: Checker, path: str, step: Given | ExpectFrom
-) -> list[Row]:
+def rows_of(program: Program, checker: Checker, path: str, step: Given | ExpectFrom) -> list[Row]:
     """The rows of a file that a step names; each must be in order."""
     try:
         file = inside(program, path, step.span.source.path)
@@ -248,13 +246,13 @@ def _python(term: Term) -> Any:
 # --------------------------------------------------------------------------------- as text
 
 
-def fact_text(program: Compilation, pred: str, row: Sequence[Any]) -> str:
+def fact_text(program: Program, pred: str, row: Sequence[Any]) -> str:
     """`p(1, red)`, in the syntax of the language."""
     return goal_text(fact_atom(program, pred, row))
 
 
-def fact_atom(program: Compilation, pred: str, row: Sequence[Any]) -> Atom:
-    types, nowhere = the(program.types), Span(program.source, 0, 0)
+def fact_atom(program: Program, pred: str, row: Sequence[Any]) -> Atom:
+    types, nowhere = program.types, Span(program.source, 0, 0)
     args = (_const(v, types.column(pred, i), nowhere) for i, v in enumerate(row))
     return Atom(pred, tuple(args), span=nowhere)
 
@@ -268,5 +266,5 @@ def _const(value: Any, type_: Type | None, nowhere: Span) -> Const:
     return Const(value, type_ or _BY_CLASS[type(value)], span=nowhere)
 
 
-def late_text(program: Compilation, late: Late) -> str:
+def late_text(program: Program, late: Late) -> str:
     return f"{fact_text(program, late.stream, late.row)}: {late.reason}"

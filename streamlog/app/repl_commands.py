@@ -21,7 +21,7 @@ from streamlog.app.repl_session import Said, Session
 from streamlog.app.repl_show import note, table
 from streamlog.app.repl_why import why_tree
 from streamlog.codes import CODES
-from streamlog.compiler import Mode, the
+from streamlog.compiler import Mode
 from streamlog.diagnostics import did_you_mean
 from streamlog.kernel import Kernel
 from streamlog.runtime.executor import BEGIN, ExecutorFactory
@@ -114,7 +114,7 @@ class Commands:
         made = show.plain_table("predicate", "kind", "facts")
         made.columns[2].justify = "right"
         for name, predicate in sorted(engine.schema.predicates.items()):
-            is_open = the(engine.program.safety).is_open(name)
+            is_open = engine.program.safety.is_open(name)
             count = "open" if is_open else f"{len(engine.facts(name)):,}"
             made.add_row(name, predicate.kind.value, count)
         if not made.row_count:
@@ -203,10 +203,10 @@ class Commands:
                 raise CommandError(f"there is no code {word.upper()}")
             name = self._predicate(word.rstrip("."))
             program = self.session.program
-            for rule in the(program.schema).rules_of.get(name, ()):
+            for rule in program.schema.rules_of.get(name, ()):
                 place = show.place_of(rule, program.source)
                 yield Text.assemble((f"{place}: ", "dim"), rule.span.text)
-            promised = the(program.contract)
+            promised = program.contract
             yield show.contract(
                 evolve(promised, predicates=(promised[name],)), program.source, self.width
             )
@@ -219,7 +219,7 @@ class Commands:
 
     def _view(self, name: str) -> Iterator[Printed]:
         program = self.session.program
-        if not the(program.schema).rules:
+        if not program.schema.rules:
             yield "there are no rules yet"
         else:
             yield show.view(program, name, None, self.width)

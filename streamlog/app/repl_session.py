@@ -16,7 +16,7 @@ from streamlog.analysis.schema import Kind, resolve
 from streamlog.analysis.types import infer, settled
 from streamlog.app.repl_events import Advance, Arrive, End, Event, Loaded, State
 from streamlog.app.ruletest import Options, Suite, Verdict, run_test
-from streamlog.compiler import Compilation, Mode, compile_module, the
+from streamlog.compiler import Mode, Program, compile_module
 from streamlog.diagnostics import Diagnostic, Source, Span
 from streamlog.kernel import Kernel
 from streamlog.runtime.engine import Engine, EngineError, Late
@@ -94,11 +94,11 @@ class Session:
     def clear(self) -> None:
         """Forget everything."""
         self.state = State()
-        self.program = self._compiled(self.state)
+        self.last_codes: tuple[str, ...] = ()
+        self.program = self._accepted(self.state)
         self._engine: Engine | None = None
         self._shown: dict[str, frozenset[Row]] = {}
         self._told: set[tuple[str, str]] = set()
-        self.last_codes: tuple[str, ...] = ()
 
     def set_limits(self, limits: Limits) -> None:
         self.limits, self._engine = limits, None
@@ -147,7 +147,7 @@ class Session:
         source, start = program.source, len(self.state.text_of_typed)
         added = [
             s
-            for s in the(program.parsed).statements
+            for s in program.parsed.statements
             if s.span.source is source and s.span.start >= start
         ]
         facts = (_arrival(s) for s in added if isinstance(s, Fact))
@@ -170,7 +170,7 @@ class Session:
         program = self._accepted(new)
         # In the order of their times, as a run takes them.
         facts = [_arrival(s) for s in module.statements if isinstance(s, Fact)]
-        schema = the(program.schema)
+        schema = program.schema
         facts.sort(key=lambda a: a.row[0] if schema[a.pred].kind is Kind.STREAM else 0)
         yield from self._change(evolve(new, events=(*new.events, *facts)), program)
         for statement in module.statements:
@@ -199,7 +199,7 @@ class Session:
         return Found(query, bindings, self._types(query), waiting)
 
     def _types(self, query: Query) -> dict[str, Type | None]:
-        module = the(self.program.module)
+        module = self.program.module
         asked, _ = resolve(evolve(module, statements=(*module.statements, query)))
         types, _ = infer(asked)
         return {v.name: settled(types.variable(query, v.name)) for v in variables(query)}
@@ -209,7 +209,7 @@ class Session:
         engine = self.engine
         if engine.schema[pred].kind is not Kind.DERIVED:
             return ()
-        only = evolve(the(engine.program.contract), outputs=(pred,))
+        only = evolve(engine.program.contract, outputs=(pred,))
         program = evolve(engine.program, contract=only)
         holding = engine.executor.holding()
         return held(program, engine.progress, engine.buffers, holding, engine.clock)
@@ -232,7 +232,7 @@ class Session:
 
     # ---------------------------------------------------------------------------- inside
 
-    def _compiled(self, state: State) -> Compilation:
+    def _accepted(self, state: State) -> Program:
         """The texts as one program."""
         source = Source(TYPED, state.text_of_typed)
         typed, wrong = parse(source)
@@ -244,17 +244,14 @@ class Session:
             found += file.diagnostics
         typed, more = load.load(typed, Path.cwd())
         module = Module((*statements, *typed.statements), span=Span(source, 0, len(source.text)))
-        return compile_module(module, (*found, *more), mode=state.mode, root=state.root)
-
-    def _accepted(self, state: State) -> Compilation:
-        program = self._compiled(state)
-        if not program.ok:
+        program = compile_module(module, (*found, *more), mode=state.mode, root=state.root)
+        if not isinstance(program, Program):
             errors = tuple(d for d in program.diagnostics if d.is_error)
             self.last_codes = tuple(dict.fromkeys(d.code for d in errors))
             raise Refused(errors)
         return program
 
-    def _change(self, new: State, program: Compilation, *, rebuild: bool = False) -> Iterator[Said]:
+    def _change(self, new: State, program: Program, *, rebuild: bool = False) -> Iterator[Said]:
         """Go on to a new state: with the engine at hand if only events have been added, else
         with a new one that goes through all events again."""
         old = self._engine
@@ -299,7 +296,7 @@ class Session:
                 yield Answers(pred, tuple(in_order(gone)), gone=True)
             self._shown[pred] = rows if replayed else before | rows
 
-    def _told_now(self, program: Compilation) -> Iterator[Said]:
+    def _told_now(self, program: Program) -> Iterator[Said]:
         """The findings of an accepted program that have not been told yet."""
         new = [
             d
@@ -311,9 +308,9 @@ class Session:
             self.last_codes = tuple(dict.fromkeys(d.code for d in new))
             yield Findings(tuple(new))
 
-    def _made(self, program: Compilation, events: Sequence[Event]) -> Engine:
+    def _made(self, program: Program, events: Sequence[Event]) -> Engine:
         """A new engine with all rows of its tables."""
-        schema = the(program.schema)
+        schema = program.schema
         tables: dict[str, list[Any]] = {}
         for source in declared_inputs(program):
             if schema[source.pred].kind is Kind.TABLE:
@@ -340,35 +337,35 @@ def _arrival(fact: Fact) -> Arrive:
     return Arrive(fact.atom.pred, tuple(a.value for a in fact.atom.args if isinstance(a, Const)))
 
 
-def _same_shape(old: Compilation, new: Compilation) -> bool:
+def _same_shape(old: Program, new: Program) -> bool:
     """Whether an engine of the old program will do for the new one."""
-    before, now = the(old.schema), the(new.schema)
+    before, now = old.schema, new.schema
     return (
         before.rules == now.rules
         and before.outputs == now.outputs
         and before.predicates == now.predicates
         and all(before[p].declaration == now[p].declaration for p in now.predicates)
-        and the(old.types).columns == the(new.types).columns
+        and old.types.columns == new.types.columns
         and _table_facts(old) == _table_facts(new)
         and old.mode is new.mode
     )
 
 
-def _table_facts(program: Compilation) -> tuple[Fact, ...]:
-    schema = the(program.schema)
+def _table_facts(program: Program) -> tuple[Fact, ...]:
+    schema = program.schema
     return tuple(f for f in schema.facts if schema[f.atom.pred].kind is not Kind.STREAM)
 
 
-def _read(program: Compilation) -> set[str]:
+def _read(program: Program) -> set[str]:
     """The predicates that are declared, or read by some rule."""
-    schema = the(program.schema)
+    schema = program.schema
     declared = {n for n, p in schema.predicates.items() if p.declaration}
     return declared | {a.pred for rule in schema.rules for a in atoms(rule.body)}
 
 
-def _without_arrivals(program: Compilation) -> Compilation:
+def _without_arrivals(program: Program) -> Program:
     """What is typed as a fact of a stream arrives when it is typed, not before everything."""
-    return evolve(program, schema=evolve(the(program.schema), facts=_table_facts(program)))
+    return evolve(program, schema=evolve(program.schema, facts=_table_facts(program)))
 
 
 # ------------------------------------------------------------------------------ completeness

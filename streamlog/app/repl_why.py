@@ -11,7 +11,7 @@ from streamlog.analysis.types import settled
 from streamlog.app.playing import fact_text
 from streamlog.app.repl_show import value_text
 from streamlog.app.show import place_of
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.runtime.absence import Absence, Bound, Closed, Gone
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import END
@@ -82,7 +82,7 @@ class _Trees:
             self._absence(tree, absence)
 
     def _variable(self, rule: Rule, name: str, value: object) -> str:
-        return value_text(value, settled(the(self.program.types).variable(rule, name)))
+        return value_text(value, settled(self.program.types.variable(rule, name)))
 
     def _group(self, tree: Tree, proof: Derived, level: int) -> None:
         assert proof.group is not None
@@ -138,7 +138,7 @@ def _below(above: Tree | None, title: Text) -> Tree:
     return Tree(title, guide_style="dim") if above is None else above.add(title)
 
 
-def _rule(rule: Rule, program: Compilation) -> Text:
+def _rule(rule: Rule, program: Program) -> Text:
     text = " ".join(map(str.strip, pretty(rule).split("\n")))
     return Text.assemble((f"by {place_of(rule, program.source)}: ", "dim"), (text, "cyan"))
 

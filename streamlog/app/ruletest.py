@@ -23,7 +23,7 @@ from streamlog.app.playing import (
     script,
 )
 from streamlog.app.shuffle import Disorder, shuffled
-from streamlog.compiler import Compilation, Mode
+from streamlog.compiler import Compilation, Mode, Parsed, Program
 from streamlog.diagnostics import Diagnostic, Span
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import ExecutorFactory, Limits, Row
@@ -60,11 +60,11 @@ class Suite:
 
     path: str
     stream: Compilation  # the program as a stream sees it: what `rejected` speaks of
-    program: Compilation | None
+    program: Program | None
     tests: tuple[Test, ...]
-    stored: Compilation | None = None
+    stored: Program | None = None
 
-    def program_of(self, test: Test) -> Compilation | None:
+    def program_of(self, test: Test) -> Program | None:
         return self.program or (self.stored if refusals_of(test) else None)
 
     @property
@@ -143,14 +143,14 @@ def suite_of(path: str, *, batch: bool = False) -> Suite:
     """The tests that a file itself contains, not those of files it uses; `batch`: a program that
     is refused in a stream is run over stored data."""
     stream = compile_target(path, mode=Mode.STREAM)
-    parsed = stream.parsed.statements if stream.parsed else ()
+    parsed = stream.parsed.statements if isinstance(stream, Parsed) else ()
     tests = tuple(s for s in parsed if isinstance(s, Test))
-    if stream.ok:
+    if isinstance(stream, Program):
         return Suite(path, stream, stream, tests)
-    stored: Compilation | None = None
+    stored: Program | None = None
     if {d.code for d in stream.diagnostics if d.is_error} <= STREAM_ONLY:
         compiled = compile_target(path, mode=Mode.BATCH)
-        stored = compiled if compiled.ok else None
+        stored = compiled if isinstance(compiled, Program) else None
     return Suite(path, stream, stored if batch else None, tests, stored)
 
 
@@ -184,7 +184,7 @@ def _refused(program: Compilation, steps: Sequence[Rejected]) -> list[Problem]:
     ]
 
 
-def _played(program: Compilation, test: Test, options: Options) -> tuple[list[Problem], int]:
+def _played(program: Program, test: Test, options: Options) -> tuple[list[Problem], int]:
     try:
         ready = evolve(script(program, test), executor=options.executor, limits=options.limits)
     except StepError as error:
@@ -326,7 +326,7 @@ def _held(engine: Engine, missing: Sequence[tuple[str, Row]]) -> tuple[str, ...]
 # ------------------------------------------------------------------------------- other orders
 
 
-def _disorder(program: Compilation, test: Test, found: Disorder, seed: int) -> Problem:
+def _disorder(program: Program, test: Test, found: Disorder, seed: int) -> Problem:
     def texts(rows: Sequence[tuple[str, Row]]) -> tuple[str, ...]:
         return tuple(fact_text(program, pred, row) for pred, row in rows)
 
@@ -340,7 +340,7 @@ def _disorder(program: Compilation, test: Test, found: Disorder, seed: int) -> P
     )
 
 
-def _order_text(program: Compilation, event: Event) -> str:
+def _order_text(program: Program, event: Event) -> str:
     match event:
         case Push(pred, row):
             return f"{fact_text(program, pred, row)}."

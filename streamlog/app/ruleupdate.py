@@ -11,7 +11,7 @@ from attrs import frozen
 from streamlog.app.fmt import replace_file
 from streamlog.app.playing import fact_atom
 from streamlog.app.ruletest import Problem, Verdict
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.diagnostics import Source, Span
 from streamlog.runtime.ingest import surface
 from streamlog.runtime.sinks import open_sink
@@ -47,8 +47,8 @@ def update(verdicts: Iterable[Verdict]) -> int:
     return changed + len(edits)
 
 
-def _write_rows(program: Compilation, step: ExpectFrom, problem: Problem) -> bool:
-    schema, types, pred = the(program.schema), the(program.types), step.pred.name
+def _write_rows(program: Program, step: ExpectFrom, problem: Problem) -> bool:
+    schema, types, pred = program.schema, program.types, step.pred.name
     found = [types.column(pred, i) for i in range(schema[pred].arity)]
     names, columns = surface(schema.column_names[pred], found)
     try:
@@ -60,7 +60,7 @@ def _write_rows(program: Compilation, step: ExpectFrom, problem: Problem) -> boo
     return True
 
 
-def _rewritten(program: Compilation, problem: Problem) -> str:
+def _rewritten(program: Program, problem: Problem) -> str:
     """One `expect` for what there is, and an `expect none` for each predicate without facts."""
     span = problem.span
     found = [fact_atom(program, p, row) for p, rows in problem.released.items() for row in rows]

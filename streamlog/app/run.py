@@ -13,7 +13,7 @@ from streamlog.app.limits import limit_options, limits_of
 from streamlog.diagnostics import did_you_mean
 
 if TYPE_CHECKING:
-    from streamlog.compiler import Compilation
+    from streamlog.compiler import Program
 
 ENGINES = ("spark", "local")
 KINDS = ("csv", "jsonl", "parquet")
@@ -125,10 +125,10 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
     streamlog run a.slog --follow --input r=kafka://host:9092/r --format csv
     streamlog run --batch history.slog --format csv > answers.csv
     """
-    from streamlog.compiler import Mode
+    from streamlog.compiler import Mode, Program
 
     compilation = compile_target(program, mode=Mode.BATCH if batch else Mode.STREAM)
-    if not compilation.ok:
+    if not isinstance(compilation, Program):
         from streamlog.app.check import report
 
         report(compilation.diagnostics, "pretty", 1)
@@ -146,7 +146,7 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
         ctx.exit(_run_locally(compilation, options))
 
 
-def _run_locally(compilation: Compilation, options: Mapping[str, Any]) -> int:
+def _run_locally(compilation: Program, options: Mapping[str, Any]) -> int:
     from streamlog.app.run_local import LocalRun
     from streamlog.runtime.checkpoint import CheckpointError
     from streamlog.runtime.executor import LimitError

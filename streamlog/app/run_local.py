@@ -17,7 +17,7 @@ from streamlog.app.places import check_places
 from streamlog.app.run import pairs
 
 if TYPE_CHECKING:
-    from streamlog.compiler import Compilation
+    from streamlog.compiler import Program
     from streamlog.runtime.engine import Engine, Late
     from streamlog.runtime.executor import Limits
     from streamlog.runtime.prefix import Prefix
@@ -40,7 +40,7 @@ class LocalRun:
 
     def __init__(
         self,
-        program: Compilation,
+        program: Program,
         *,
         inputs: Sequence[str],
         outputs: Sequence[str],
@@ -56,14 +56,13 @@ class LocalRun:
         """Options and places are checked; no row is read, nothing is written."""
         from streamlog.analysis.schema import Kind
         from streamlog.app.answers import asked
-        from streamlog.compiler import the
         from streamlog.runtime.sinks import kind_of_output
         from streamlog.runtime.sources import SourceError
 
-        self.program, self.schema = program, the(program.schema)
+        self.program, self.schema = program, program.schema
         self.checkpoint = _here(checkpoint) if checkpoint else None
         self.strict, self.every, self.form, self.limits = strict, every, form, limits
-        outs = the(program.contract).outputs
+        outs = program.contract.outputs
         sources = [n for n, p in self.schema.predicates.items() if p.kind is not Kind.DERIVED]
         given = [(name, _here(place)) for name, place in pairs(inputs, "--input", sources)]
         places = [(f"--output {n}", n, p) for n, p in pairs(outputs, "--output", outs, once=True)]
@@ -113,7 +112,6 @@ class LocalRun:
         return found
 
     def _engine(self) -> Engine:
-        from streamlog.compiler import focused
         from streamlog.kernel import Kernel
         from streamlog.runtime.engine import Engine
         from streamlog.runtime.ingest import Checker
@@ -124,7 +122,7 @@ class LocalRun:
             if source.pred not in self.schema.streams:
                 checker = Checker(self.program, source.pred)
                 tables.setdefault(source.pred, []).extend(read(source, checker))
-        return Engine(focused(self.program), Kernel, tables, self.limits, remember=False)
+        return Engine(self.program.focused, Kernel, tables, self.limits, remember=False)
 
     def _resume(self, folder: Path) -> Mapping[str, Any]:
         """What the last checkpoint says about files, if there is one."""

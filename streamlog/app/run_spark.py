@@ -15,7 +15,7 @@ import click
 
 from streamlog.app.interrupts import asked_to_stop, interruptible
 from streamlog.app.java import java_problem
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 
 if TYPE_CHECKING:
     from streamlog.app.answers import Answers, Columns
@@ -32,7 +32,7 @@ TOLD = 5
 
 
 def run_on_spark(
-    program: Compilation,
+    program: Program,
     *,
     inputs: Sequence[str],
     outputs: Sequence[str],
@@ -103,7 +103,7 @@ class _SparkRun:
 
     def __init__(
         self,
-        program: Compilation,
+        program: Program,
         form: str,
         strategy: str | None,
         header: bool,
@@ -113,7 +113,7 @@ class _SparkRun:
         from streamlog.app.answers import asked
         from streamlog.plan.parts import Strategy
 
-        self.program, self.schema = program, the(program.schema)
+        self.program, self.schema = program, program.schema
         self.form, self.header, self.strict, self.limits = form, header, strict, limits
         self.strategy = None if strategy is None else Strategy(strategy)
         self.wanted = {} if self.schema.outputs else asked(self.schema.queries)
@@ -138,7 +138,7 @@ class _SparkRun:
         from streamlog.runtime.sources import SourceError, declared_inputs
 
         sources = [n for n, p in self.schema.predicates.items() if p.kind is not Kind.DERIVED]
-        self.answered = the(self.program.contract).outputs
+        self.answered = self.program.contract.outputs
         given = dict(pairs(inputs, "--input", sources, once=True))
         declared = {i.pred: str(i.path) for i in declared_inputs(self.program, header=self.header)}
         self.inputs = {**declared, **given}
@@ -295,7 +295,7 @@ class _SparkRun:
         given = Inputs.of(self.spark, self.program, frames, texts)
         from streamlog.spark.columns import column_types
 
-        self.types = column_types(self.program, given.types)
+        self.types = column_types(self.program.closed, given.types)
         self.printing = self._printing()
         sinks: dict[str, Sink] = dict(self.paths)
         for name in self.printed:

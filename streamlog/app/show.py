@@ -18,7 +18,7 @@ from streamlog.analysis.strata import Strata
 from streamlog.app.graph import dot, mermaid
 from streamlog.app.quantity import Clocks, quantity
 from streamlog.app.snippet import wrap
-from streamlog.compiler import Compilation, Mode, the
+from streamlog.compiler import Mode, Program
 from streamlog.diagnostics import Source
 from streamlog.plan.explain import explain
 from streamlog.rewrite.bistate import Bistate
@@ -277,43 +277,43 @@ def bistate_data(bistate: Bistate | None) -> dict[str, Any] | None:
 # ----------------------------------------------------------------------- plans and queries
 
 
-def plan(compilation: Compilation) -> str:
+def plan(compilation: Program) -> str:
     from streamlog.plan.recognise import path_shaped
     from streamlog.plan.strategies import in_words  # sqlglot takes its time
 
-    closed = the(compilation.closed)
-    schema = the(closed.schema)
-    paths = path_shaped(the(compilation.plan), schema, the(closed.types))
+    closed = compilation.closed
+    schema = closed.schema
+    paths = path_shaped(compilation.closed.plan, schema, closed.types)
     on_spark = in_words(_context(compilation), schema, paths)
-    return explain(the(compilation.plan), compilation.clocks, on_spark)
+    return explain(compilation.closed.plan, compilation.clocks, on_spark)
 
 
-def queries(compilation: Compilation) -> tuple[Statement, ...]:
+def queries(compilation: Program) -> tuple[Statement, ...]:
     """Over a slice of time, as a batch of a stream is; over stored data everything at once."""
     from streamlog.plan.explain_sql import statements
 
     return statements(_context(compilation))
 
 
-def _context(compilation: Compilation) -> Context:
+def _context(compilation: Program) -> Context:
     from streamlog.plan.sql import Context
 
-    closed = the(compilation.closed)
+    closed = compilation.closed
     sliced = compilation.mode is Mode.STREAM
-    return Context(the(compilation.plan), the(closed.types), closed.times, sliced=sliced)
+    return Context(compilation.closed.plan, closed.types, closed.times, sliced=sliced)
 
 
 # ------------------------------------------------------------------- by name, for `explain`
 
 
-def view(compilation: Compilation, name: str, form: str | None, width: int) -> Text:
+def view(compilation: Program, name: str, form: str | None, width: int) -> Text:
     """A view of an accepted program; `form` is that of a graph."""
-    promised, graph = the(compilation.contract), the(compilation.graph)
+    promised, graph = compilation.contract, compilation.graph
     match name:
         case "contract":
             return contract(promised, compilation.source, width)
         case "strata":
-            return strata(graph, the(compilation.strata), compilation.clocks, width)
+            return strata(graph, compilation.strata, compilation.clocks, width)
         case "bistate":
             return Text(bistate(compilation.bistate))
         case "plan":
@@ -324,11 +324,11 @@ def view(compilation: Compilation, name: str, form: str | None, width: int) -> T
             return Text(dot(graph, promised) if form == "dot" else mermaid(graph, promised))
 
 
-def data(compilation: Compilation, name: str) -> Any:
+def data(compilation: Program, name: str) -> Any:
     """The same as JSON."""
     match name:
         case "strata":
-            return strata_data(the(compilation.graph), the(compilation.strata))
+            return strata_data(compilation.graph, compilation.strata)
         case "bistate":
             return bistate_data(compilation.bistate)
         case "plan":
@@ -339,4 +339,4 @@ def data(compilation: Compilation, name: str) -> Any:
                 for s in queries(compilation)
             ]
         case _:
-            return contract_data(the(compilation.contract))
+            return contract_data(compilation.contract)

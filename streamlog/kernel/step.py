@@ -31,7 +31,7 @@ from streamlog.runtime.memory import at_most, share
 from streamlog.syntax.ast import Const, Fact, Type
 
 if TYPE_CHECKING:
-    from streamlog.compiler import Compilation
+    from streamlog.compiler import Planned
 
 _SOURCE = "<streamlog kernel>"
 _AT_ONCE = 1000  # rows between two looks at the clock
@@ -43,21 +43,18 @@ class Kernel:
 
     def __init__(
         self,
-        program: Compilation,
+        program: Planned,
         tables: Mapping[str, Sequence[Row]],
         limits: Limits | None = None,
     ) -> None:
-        assert program.plan is not None and program.closed is not None
-        closed = program.closed
-        assert closed.schema and closed.types and closed.strata and closed.contract
         self.plan: Plan = program.plan
         self.limits = limits or Limits()
-        self._streams = closed.schema.streams
-        self._temporal = {n for n in self.plan.arity if closed.schema.is_temporal(n)}
+        self._streams = program.schema.streams
+        self._temporal = {n for n in self.plan.arity if program.schema.is_temporal(n)}
         self._uses_tick = any(TICK in c.preds for c in self.plan.components)
-        self._frontiers = Frontiers(closed.contract, self._streams, self._uses_tick)
-        self._potential = closed.strata.potential
-        self._stratum = closed.strata.stratum
+        self._frontiers = Frontiers(program.contract, self._streams, self._uses_tick)
+        self._potential = program.strata.potential
+        self._stratum = program.strata.stratum
         # Tables first: nothing in them depends on a stream, and joins expect them to be there.
         self._components = sorted(self.plan.components, key=lambda c: c.preds[0] in self._temporal)
         # A stream's rows come in the order of time, so candidates that are such rows do too.
@@ -71,13 +68,13 @@ class Kernel:
         self._rules_of: dict[str, list[RulePlan]] = {}
         for rule in self.plan.rules:
             self._rules_of.setdefault(rule.rule.head.pred, []).append(rule)
-        self._known = known_facts(self.plan, closed)
+        self._known = known_facts(program)
         self._groupings = {g.number: g for g in self.plan.groupings}
-        self._functions = {g.number: _settled(g, closed) for g in self.plan.groupings}
+        self._functions = {g.number: _settled(g, program) for g in self.plan.groupings}
         self._memory = Memory(self.plan, self._temporal)
         self._globals = self._memory.names
         self._generated: Generated = generate(
-            self.plan, closed.types, self._streams, self._globals.keys()
+            self.plan, program.types, self._streams, self._globals.keys()
         )
         self._take = self._memory.take
         exec(compile(self._generated.text, _SOURCE, "exec"), self._globals)
@@ -392,10 +389,9 @@ class Kernel:
         self._started, self._last = bool(started), int(last)
 
 
-def _settled(grouping: Grouping, closed: Compilation) -> tuple[str, ...]:
+def _settled(grouping: Grouping, program: Planned) -> tuple[str, ...]:
     """The functions of a grouping; the average of durations is a duration."""
-    assert closed.types is not None
-    types = closed.types
+    types = program.types
     return tuple(
         "avg duration"
         if func == "avg" and types.column(grouping.pred, position) is Type.DURATION
@@ -404,13 +400,12 @@ def _settled(grouping: Grouping, closed: Compilation) -> tuple[str, ...]:
     )
 
 
-def known_facts(plan: Plan, closed: Compilation) -> Mapping[str, list[Row]]:
+def known_facts(program: Planned) -> Mapping[str, list[Row]]:
     """The facts that a program has of predicates with rules."""
-    assert closed.schema and closed.types
-    types, defined = closed.types, {r.rule.head.pred for r in plan.rules}
+    types, defined = program.types, {r.rule.head.pred for r in program.plan.rules}
     return {
         pred: list(dict.fromkeys(_row(f, types) for f in facts))
-        for pred, facts in closed.schema.facts_of.items()
+        for pred, facts in program.schema.facts_of.items()
         if pred in defined
     }
 

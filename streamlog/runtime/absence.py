@@ -9,7 +9,6 @@ from attrs import frozen
 from streamlog.analysis.builtins import FILTERS, TICK
 from streamlog.analysis.schema import Kind
 from streamlog.analysis.types import settled
-from streamlog.compiler import the
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.query import Binding, evaluate
 from streamlog.runtime.values import Value
@@ -78,8 +77,8 @@ class Absences:
 
     def __init__(self, engine: Engine) -> None:
         self.engine, self.schema = engine, engine.schema
-        self.types, self.safety = the(engine.program.types), the(engine.program.safety)
-        self.contract = the(engine.program.contract)
+        self.types, self.safety = engine.program.types, engine.program.safety
+        self.contract = engine.program.contract
 
     def of(self, negation: Not, rule: Rule, binding: Binding) -> Absence:
         return self._absence(negation.body, rule, binding)

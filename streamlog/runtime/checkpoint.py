@@ -21,7 +21,7 @@ from typing import Any
 
 from attrs import evolve
 
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.runtime.engine import Engine, Saved
 from streamlog.runtime.executor import Row
 from streamlog.runtime.lock import PRIVATE, private
@@ -39,9 +39,9 @@ class CheckpointError(Exception):
     """A checkpoint cannot be used; the message says why."""
 
 
-def fingerprint(program: Compilation) -> str:
+def fingerprint(program: Program) -> str:
     """What must be the same for a run to continue: the program without its tests."""
-    module = the(program.module)
+    module = program.module
     kept = tuple(s for s in module.statements if not isinstance(s, Test))
     return _sha256(f"{program.mode.value}\n{pretty(evolve(module, statements=kept))}".encode())
 

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from streamlog.analysis.builtins import TICK
 from streamlog.analysis.schema import Kind
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.diagnostics import did_you_mean
 from streamlog.runtime import query as queries
 from streamlog.runtime.executor import BEGIN, END, Executor, ExecutorFactory, Limits, Measured, Row
@@ -89,7 +89,7 @@ class Engine:
 
     def __init__(
         self,
-        program: Compilation,
+        program: Program,
         executor: ExecutorFactory,
         tables: Mapping[str, Iterable[RawRow]] = _NO_TABLES,
         limits: Limits | None = None,
@@ -100,8 +100,8 @@ class Engine:
         of it. A long run does without."""
         if not program.ok:
             raise EngineError("the program has errors")
-        self.program, self.schema = program, the(program.schema)
-        self.outputs = the(program.contract).outputs
+        self.program, self.schema = program, program.schema
+        self.outputs = program.contract.outputs
         self.remembers = remember
         self.late: list[Late] = []
         self.rejects: list[Reject] = []
@@ -122,7 +122,7 @@ class Engine:
         self._memory: dict[str, list[Row]] = {name: [] for name in self.schema.predicates}
         self._history = History(program)
         self.tables = self._load_tables(tables)
-        self.executor: Executor = executor(program, self.tables, limits or Limits())
+        self.executor: Executor = executor(program.closed, self.tables, limits or Limits())
         self._push_facts()
 
     # ------------------------------------------------------------------------- rows in
@@ -232,7 +232,7 @@ class Engine:
     def facts(self, pred: str) -> list[Row]:
         """All that was received of an input, or released so far of a derived predicate, sorted."""
         name = self._predicate(pred)
-        if the(self.program.safety).is_open(name):
+        if self.program.safety.is_open(name):
             raise QueryError(f"`{name}` is true of endlessly many values; ask for some of them")
         if name in self.tables:
             return in_order(self.tables[name])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 from attrs import frozen
 
 if TYPE_CHECKING:
-    from streamlog.compiler import Compilation
+    from streamlog.compiler import Planned
 
 # A fact without its predicate. The first value of a timestamped one is its time, as an int.
 Row: TypeAlias = tuple[int | float | str | bool, ...]
@@ -81,6 +81,4 @@ class Measured(Protocol):
 
 
 # Makes an executor for a program and the rows of its tables.
-ExecutorFactory: TypeAlias = Callable[
-    ["Compilation", Mapping[str, Sequence[Row]], Limits], Executor
-]
+ExecutorFactory: TypeAlias = Callable[["Planned", Mapping[str, Sequence[Row]], Limits], Executor]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
 from streamlog.analysis.builtins import TICK
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.runtime.executor import BEGIN, Row
 from streamlog.runtime.progress import Progress
 from streamlog.runtime.query import QueryError
@@ -24,8 +24,8 @@ class History:
     rules is no substitute: it holds the rows that some rule may ask for, and those alone.
     """
 
-    def __init__(self, program: Compilation) -> None:
-        schema = the(program.schema)
+    def __init__(self, program: Program) -> None:
+        schema = program.schema
         options = {stream: schema[stream].option("keep") for stream in schema.streams}
         self.spans = {s: int(o.value.value) for s, o in options.items() if o is not None}
         self.rows: dict[str, list[Row]] = {stream: [] for stream in self.spans}
@@ -37,13 +37,13 @@ class History:
             rows += arrived.get(stream, ())
             del rows[: bisect_right(rows, progress[stream].reached - span, key=itemgetter(0))]
 
-    def require(self, program: Compilation, query: Query, progress: Progress) -> None:
+    def require(self, program: Program, query: Query, progress: Progress) -> None:
         """Refuse a query that reads what is not kept, or may be gone.
 
         A query over a kept stream is fine if it says that it asks for what is later than `keep`
         before the time that any stream has reached.
         """
-        schema = the(program.schema)
+        schema = program.schema
         furthest = max((c.reached for c in progress.clocks.values()), default=BEGIN)
         for body in branches(query.body):
             for atom in atoms(body):

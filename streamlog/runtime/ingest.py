@@ -9,7 +9,7 @@ from attrs import evolve, field, frozen
 
 from streamlog.analysis.schema import Predicate
 from streamlog.analysis.time.reach import Assumption
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.runtime.executor import Row
 from streamlog.runtime.values import (
     FIRST_TIME,
@@ -89,8 +89,8 @@ class Checker:
     Both are generated once for the columns at hand: this is what every row pays.
     """
 
-    def __init__(self, program: Compilation, pred: str) -> None:
-        schema, types = the(program.schema), the(program.types)
+    def __init__(self, program: Program, pred: str) -> None:
+        schema, types = program.schema, program.types
         predicate = schema[pred]
         self.pred, self.temporal = pred, predicate.temporal
         inferred = [types.column(pred, i) for i in range(predicate.arity)]

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable
 
 from attrs import mutable
 
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.runtime.executor import BEGIN, END
 from streamlog.syntax.ast import Type
 
@@ -45,9 +45,9 @@ class Progress:
         self._idle = [c for c in self.clocks.values() if c.idle is not None]
 
     @staticmethod
-    def of(program: Compilation) -> Progress:
+    def of(program: Program) -> Progress:
         """The clocks that the program's declarations ask for."""
-        schema, types = the(program.schema), program.clocks
+        schema, types = program.schema, program.clocks
 
         def option(stream: str, name: str) -> int | None:
             found = schema[stream].option(name)

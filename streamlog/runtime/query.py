@@ -16,7 +16,7 @@ from streamlog.analysis.builtins import FILTERS, GOALS
 from streamlog.analysis.safety import check_safety
 from streamlog.analysis.schema import resolve
 from streamlog.analysis.types import infer
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.diagnostics import Diagnostic, Source, did_you_mean
 from streamlog.rewrite.desugar import desugar
 from streamlog.runtime import functions
@@ -56,7 +56,7 @@ class QueryError(Exception):
         self.diagnostics = diagnostics
 
 
-def prepared(program: Compilation, query: str | Query) -> Query:
+def prepared(program: Program, query: str | Query) -> Query:
     """The query in simple form, once names, types and bindings are in order."""
     if isinstance(query, str):
         text = query.strip()
@@ -68,7 +68,7 @@ def prepared(program: Compilation, query: str | Query) -> Query:
         if len(found) != 1 or len(module.statements) != 1:
             raise QueryError("one query at a time, as in `?p(T, X).`")
         query = found[0]
-    schema = the(program.schema)
+    schema = program.schema
     for atom in atoms(query.body):
         if atom.pred not in schema.predicates and atom.pred not in GOALS:
             near = did_you_mean(atom.pred, schema.predicates)
@@ -77,7 +77,7 @@ def prepared(program: Compilation, query: str | Query) -> Query:
     desugared, wrong = desugar(Module((query,), span=query.span))
     _raise_errors(wrong)
     (query,) = (s for s in desugared.statements if isinstance(s, Query))
-    program_module = the(program.module)
+    program_module = program.module
     asked, wrong = resolve(evolve(program_module, statements=(*program_module.statements, query)))
     _raise_errors(wrong)
     for found_wrong in (infer(asked)[1], check_safety(asked)[1]):
@@ -91,7 +91,7 @@ def _raise_errors(diagnostics: Any) -> None:
         raise QueryError(errors[0].message, errors)
 
 
-def answer(program: Compilation, query: Query, relation: Relation) -> list[Binding]:
+def answer(program: Program, query: Query, relation: Relation) -> list[Binding]:
     """The distinct bindings of the query's named variables, sorted."""
     names = list(dict.fromkeys(v.name for v in _outside_negation(query)))
     solver = Solver(program, relation)
@@ -124,8 +124,8 @@ def in_order(rows: Any) -> list[Any]:
 class Solver:
     """Finds the bindings that satisfy a conjunction, given the rows of each predicate."""
 
-    def __init__(self, program: Compilation, relation: Relation) -> None:
-        self.schema, self.open = the(program.schema), the(program.safety).open
+    def __init__(self, program: Program, relation: Relation) -> None:
+        self.schema, self.open = program.schema, program.safety.open
         self.relation = relation
         self.indexes: dict[tuple[str, tuple[int, ...]], dict[Row, list[Row]]] = {}
 

@@ -20,7 +20,7 @@ from typing import TextIO, TypeAlias
 
 from attrs import frozen
 
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.runtime.executor import BEGIN, Row
 from streamlog.runtime.ingest import Checker, Reject, Unreadable
 from streamlog.runtime.prefix import Prefix, Recorded
@@ -320,10 +320,10 @@ def merged(inputs: Sequence[Rows]) -> Iterator[tuple[int, Row | Reject | None]]:
 # ------------------------------------------------------------------------------------ `from`
 
 
-def declared_inputs(program: Compilation, *, header: bool = True) -> list[Input]:
+def declared_inputs(program: Program, *, header: bool = True) -> list[Input]:
     """The files that the program's own declarations name, by predicate."""
     found = []
-    for name, predicate in the(program.schema).predicates.items():
+    for name, predicate in program.schema.predicates.items():
         option = predicate.option("from")
         if option is not None:
             path = inside(program, str(option.value.value), option.span.source.path)
@@ -331,7 +331,7 @@ def declared_inputs(program: Compilation, *, header: bool = True) -> list[Input]
     return found
 
 
-def inside(program: Compilation, path: str, declared_in: str) -> Path:
+def inside(program: Program, path: str, declared_in: str) -> Path:
     """A path that a program names: beside the file that names it, below the program's folder."""
     if program.root is None:
         raise SourceError(f"'{path}' cannot be read: a program without a folder has no files")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from attrs import frozen
 
 from streamlog.analysis.contract import Delay, PredicateContract, Released
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.runtime.executor import BEGIN, END, Row
 from streamlog.runtime.progress import Clock, Progress
 from streamlog.runtime.reorder import Buffer
@@ -45,14 +45,14 @@ class Held:
 
 
 def held(
-    program: Compilation,
+    program: Program,
     progress: Progress,
     buffers: Mapping[str, Buffer],
     holding: Mapping[str, list[Row]],
     clock: Callable[[str], Type | None],
 ) -> tuple[Held, ...]:
     """One for each output that some stream still holds back."""
-    contract = the(program.contract)
+    contract = program.contract
     found = []
     for name in contract.outputs:
         promised = contract[name]

@@ -18,7 +18,6 @@ from attrs import field, frozen
 
 from streamlog.analysis.builtins import FILTERS, TICK
 from streamlog.analysis.schema import Kind
-from streamlog.compiler import the
 from streamlog.runtime.absence import Absence, Absences
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import END, Row
@@ -141,8 +140,8 @@ class _Way:
 class _Search:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.schema, self.open = engine.schema, the(engine.program.safety).open
-        self.contract = the(engine.program.contract)
+        self.schema, self.open = engine.schema, engine.program.safety.open
+        self.contract = engine.program.contract
         self.rows: dict[str, Sequence[Row]] = {}
         self.sets: dict[str, frozenset[Row]] = {}
         self.solver = Solver(engine.program, self.relation)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from attrs import field, frozen
 from pyspark.sql import DataFrame, SparkSession
 
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Planned, Program
 from streamlog.kernel.frontier import Frontiers
 from streamlog.plan.parts import Strategy, stages
 from streamlog.plan.paths import Paths, Unlike
@@ -77,7 +77,7 @@ class Answers(Mapping[str, DataFrame]):
 
 
 def run(
-    program: Compilation,
+    program: Program,
     inputs: Mapping[str, DataFrame],
     *,
     strategy: Strategy | None = None,
@@ -98,7 +98,7 @@ def run(
 
 
 def evaluate(
-    program: Compilation,
+    program: Program,
     given: Inputs,
     *,
     strategy: Strategy | None = None,
@@ -106,23 +106,22 @@ def evaluate(
     kernels: int | None = None,
 ) -> Answers:
     """`run`, for inputs that are known to be the program's."""
-    spark = given.spark
-    types = column_types(program, given.types)
+    spark, closed = given.spark, program.closed
+    types = column_types(closed, given.types)
     rows = given.checked(types)
     missing = available(spark)
     if limits is not None and (limits.rounds, limits.rows) != (None, Limits().rows):
         missing = missing or "GraphFrames keeps to no limit of rounds or rows"
     # The graph is always complete here.
-    closed = the(program.closed)
     found: Mapping[str, Paths | Unlike] = NO_PATHS
     if missing is None:
-        found = recursions(the(program.plan), the(closed.schema), the(closed.types))
+        found = recursions(closed.plan, closed.schema, closed.types)
     size = given.estimate()
-    chosen = choose(context(program, types), strategy, size, found)
-    order = stages(the(program.plan), {p: c.strategy for p, c in chosen.items()})
+    chosen = choose(context(closed, types), strategy, size, found)
+    order = stages(closed.plan, {p: c.strategy for p, c in chosen.items()})
     evaluation = Evaluation(
         spark,
-        program,
+        closed,
         types,
         order,
         limits=limits,
@@ -131,28 +130,25 @@ def evaluate(
         paths={pred: paths for pred, paths in found.items() if isinstance(paths, Paths)},
     )
     with explained(), Jobs(spark, "streamlog: evaluate", evaluation.limits.seconds) as jobs:
-        batch = evaluation.run(rows, {}, {}, _at_the_end(program, evaluation, rows))
+        batch = evaluation.run(rows, {}, {}, _at_the_end(closed, evaluation, rows))
     relations = {
         p: relation.new if relation.new is not None else evaluation.frame(p, [])
         for p, relation in batch.relations.items()
     }
-    names = the(program.schema).column_names
-    outputs = {p: shown(relations[p], names[p], types[p]) for p in the(program.contract).outputs}
+    names = program.schema.column_names
+    outputs = {p: shown(relations[p], names[p], types[p]) for p in program.contract.outputs}
     metrics = Metrics(chosen, missing, jobs.count, batch.rounds)
     return Answers(outputs, relations, types, metrics, given, batch)
 
 
-def _at_the_end(
-    program: Compilation, evaluation: Evaluation, rows: Mapping[str, DataFrame]
-) -> Moment:
+def _at_the_end(program: Planned, evaluation: Evaluation, rows: Mapping[str, DataFrame]) -> Moment:
     """All streams have ended. How far time was spoken of matters to timers alone."""
-    closed, plan = the(program.closed), the(program.plan)
-    streams = the(closed.schema).streams
+    streams = program.schema.streams
     progress = dict.fromkeys(streams, END)
-    now = Frontiers(the(closed.contract), streams, evaluation.uses_tick)
+    now = Frontiers(program.contract, streams, evaluation.uses_tick)
     now.move(progress)
     last = BEGIN
-    if any(c.is_timer for c in plan.components):
+    if any(c.is_timer for c in program.plan.components):
         times = evaluation.times({s: rows[s] for s in streams if s in rows})
         latest = times.agg({"c0": "max"}).first()
         last = BEGIN if latest is None or latest[0] is None else int(latest[0])

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from streamlog.analysis.builtins import TICK, WHOLE
-from streamlog.analysis.schema import Kind
 from streamlog.analysis.types import Given, TypeTable, infer, settled
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Planned
 from streamlog.runtime.executor import Row
 from streamlog.runtime.functions import EvaluationError
 from streamlog.syntax.ast import Type
@@ -21,35 +20,21 @@ class ColumnTypeError(EvaluationError):
     """The values of a column are of several types, or not of the type that the rules need."""
 
 
-def column_types(program: Compilation, given: Given) -> ColumnTypes:
+def column_types(program: Planned, given: Given) -> ColumnTypes:
     """The type of every column of the program that executors run, from what its text says and
     from what the data tell. A column that neither tells of has no values yet."""
-    closed = the(program.closed)
-    schema = the(closed.schema)
-    types, mismatches = infer(schema, _open(the(closed.types), {**given, **_said(program)}))
+    schema = program.schema
+    types, mismatches = infer(schema, {**program.given, **_open(program.types, given)})
     if mismatches:
         raise ColumnTypeError(
             f"{mismatches[0].message}: declare the types of the columns, or change the data"
         )
     result: dict[str, tuple[Type, ...]] = {TICK: (Type.INT,)}
-    for name in the(program.plan).arity:
+    for name in program.plan.arity:
         if name != TICK:
             possible = [types.columns.get((name, i)) for i in range(schema[name].arity)]
             result[name] = tuple(map(_one, possible))
     return result
-
-
-def _said(program: Compilation) -> Given:
-    """What the text as it was written says of inputs: what executors run has no tests, whose
-    facts tell types too."""
-    types, run = the(program.types), the(the(program.closed).schema).predicates
-    said = {
-        (name, i): types.column(name, i)
-        for name, p in the(program.schema).predicates.items()
-        if p.kind is not Kind.DERIVED and name in run
-        for i in range(p.arity)
-    }
-    return {key: type_ for key, type_ in said.items() if type_ is not None}
 
 
 def _open(types: TypeTable, given: Given) -> Given:

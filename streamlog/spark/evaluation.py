@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.analysis.builtins import TICK
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Planned
 from streamlog.kernel.frontier import Frontiers
 from streamlog.kernel.step import known_facts
 from streamlog.plan.parts import Stage, Strategy, part, reads, rules_of
@@ -94,10 +94,9 @@ class Batch:
             frame.unpersist()
 
 
-def context(program: Compilation, types: ColumnTypes) -> Context:
+def context(program: Planned, types: ColumnTypes) -> Context:
     """What queries must know of a program."""
-    closed = the(program.closed)
-    return Context(the(program.plan), the(closed.types), closed.times, column_types=types)
+    return Context(program.plan, program.types, program.times, column_types=types)
 
 
 class Evaluation:
@@ -106,7 +105,7 @@ class Evaluation:
     def __init__(
         self,
         spark: SparkSession,
-        program: Compilation,
+        program: Planned,
         types: ColumnTypes,
         stages: Iterable[Stage],
         *,
@@ -117,9 +116,8 @@ class Evaluation:
     ) -> None:
         """`types` has every predicate. `kernels` is how many do a stage that has a pivot. Unless
         `sliced`, there is one batch, with everything, and rows of inputs may come several times."""
-        closed = the(program.closed)
         self.spark, self.program, self.types = spark, program, types
-        self.plan, self.schema = the(program.plan), the(closed.schema)
+        self.plan, self.schema = program.plan, program.schema
         self.stages = tuple(stages)
         self.uses_tick = any(TICK in c.preds for c in self.plan.components)
         self.limits = limits or Limits()
@@ -127,7 +125,7 @@ class Evaluation:
         self.paths = paths
         self.sliced = sliced
         self.width = max([tasks.width(self.plan), *map(len, types.values())])
-        self.known = known_facts(self.plan, closed)
+        self.known = known_facts(program)
         self._prefix = f"streamlog_{next(_numbers)}_"
         sums.register(spark)
         self._numbers = {pred: number for number, pred in enumerate(self.plan.arity)}
@@ -357,7 +355,7 @@ class Evaluation:
         return rows
 
     def _count_uses(self) -> Mapping[str, int]:
-        uses = dict.fromkeys(the(the(self.program.closed).contract).outputs, 1)
+        uses = dict.fromkeys(self.program.contract.outputs, 1)
         for stage in self.stages:
             for rule in rules_of(self.plan, stage.preds):
                 for pred in reads(rule):

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.analysis.builtins import TICK
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Planned
 from streamlog.kernel.frontier import Frontiers
 from streamlog.kernel.stores import Chosen
 from streamlog.plan.parts import Strategy, stages
@@ -36,13 +36,13 @@ class SparkExecutor:
 
     def __init__(
         self,
-        program: Compilation,
+        program: Planned,
         tables: Mapping[str, Sequence[Row]],
         limits: Limits | None = None,
         strategy: Strategy | None = None,
     ) -> None:
         self.program, self.limits = program, limits or Limits()
-        self.plan, self.schema = the(program.plan), the(the(program.closed).schema)
+        self.plan, self.schema = program.plan, program.schema
         self.spark = session()
         self.strategy = strategy
         self._tables = {n: list(rows) for n, rows in tables.items() if n in self.plan.arity}
@@ -99,7 +99,7 @@ class SparkExecutor:
         return {p: found for p, found in rows.items() if found and p != TICK}
 
     def _moment(self, arrived: Mapping[str, Sequence[Row]], progress: Mapping[str, int]) -> Moment:
-        contract, streams = the(the(self.program.closed).contract), self.schema.streams
+        contract, streams = self.program.contract, self.schema.streams
         now = Frontiers(contract, streams, self._uses_tick)
         now.move(progress)
         times = [int(rows[-1][0]) for rows in arrived.values() if rows]

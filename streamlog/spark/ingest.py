@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 )
 
 from streamlog.analysis.time.reach import Assumption
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.runtime.ingest import NOT_FALSE, Checker, Range
 from streamlog.spark.values import Reading, clock, let, says, typed, whole
 from streamlog.spark.values import text as literal
@@ -64,7 +64,7 @@ _HELD: tuple[tuple[type[DataType] | tuple[type[DataType], ...], Type], ...] = (
 
 
 def data_types(
-    frame: DataFrame, program: Compilation, pred: str, text: bool = False
+    frame: DataFrame, program: Program, pred: str, text: bool = False
 ) -> dict[int, Type]:
     """What a DataFrame tells of the columns whose type the program leaves open.
 
@@ -75,7 +75,7 @@ def data_types(
     checker = Checker(program, pred)
     found = _fields(frame)
     order = matched(checker.names, [f.name for f in found], pred)
-    temporal = the(program.schema).is_temporal(pred)
+    temporal = program.schema.is_temporal(pred)
     result: dict[int, Type] = {}
     tests: dict[int, list[tuple[str, Type]]] = {}
     for position, type_ in enumerate(checker.types):
@@ -146,7 +146,7 @@ def matched(names: Sequence[str], found: Sequence[str], pred: str) -> list[int]:
 
 def values(
     frame: DataFrame,
-    program: Compilation,
+    program: Program,
     pred: str,
     types: tuple[Type, ...],
     text: bool = False,
@@ -163,7 +163,7 @@ def values(
 
 def checked(
     frame: DataFrame,
-    program: Compilation,
+    program: Program,
     pred: str,
     types: tuple[Type, ...],
     text: bool = False,
@@ -209,7 +209,7 @@ class _Read:
     def of(
         cls,
         frame: DataFrame,
-        program: Compilation,
+        program: Program,
         pred: str,
         types: tuple[Type, ...],
         text: bool,

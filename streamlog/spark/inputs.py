@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.analysis.schema import Kind
 from streamlog.analysis.types import Given
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.diagnostics import did_you_mean
 from streamlog.runtime.executor import Row
 from streamlog.runtime.sources import declared_inputs
@@ -42,7 +42,7 @@ class Count:
 @mutable
 class Inputs:
     spark: SparkSession
-    program: Compilation
+    program: Program
     frames: Mapping[str, DataFrame]
     texts: frozenset[str]  # whose columns are texts, as files have them
     types: Given  # what the data tell of the columns' types
@@ -51,13 +51,13 @@ class Inputs:
     @staticmethod
     def of(
         spark: SparkSession,
-        program: Compilation,
+        program: Program,
         given: Mapping[str, DataFrame],
         texts: Collection[str] = (),
     ) -> Inputs:
         """`texts` are those of the given whose columns are texts, as `sources.read` says. Files
         that the program names are read for inputs that are not given."""
-        schema = the(program.schema)
+        schema = program.schema
         known = [n for n, p in schema.predicates.items() if p.kind is not Kind.DERIVED]
         for name in given:
             if name not in known:
@@ -124,7 +124,7 @@ class Inputs:
 
     def tables(self, types: ColumnTypes) -> dict[str, DataFrame]:
         """The rows of tables, each once."""
-        schema = the(self.program.schema)
+        schema = self.program.schema
         return {
             name: rows.distinct()
             for name, rows in self.checked(types).items()
@@ -184,9 +184,9 @@ def _bytes(frame: DataFrame) -> int:
     return int(str(plan.stats().sizeInBytes()))
 
 
-def _facts(program: Compilation) -> dict[str, list[Row]]:
+def _facts(program: Program) -> dict[str, list[Row]]:
     """What the program's text says of its inputs."""
-    schema = the(program.schema)
+    schema = program.schema
     return {
         name: [
             tuple(a.value for a in fact.atom.args if isinstance(a, Const))

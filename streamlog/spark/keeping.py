@@ -14,7 +14,7 @@ from hashlib import sha256
 from attrs import frozen
 
 from streamlog.analysis.enough import Enough
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Planned
 from streamlog.kernel.frontier import Frontiers
 from streamlog.plan.keeping import needs, together
 from streamlog.plan.parts import Strategy
@@ -55,15 +55,14 @@ class Kept:
 
 
 class Keeping:
-    def __init__(self, program: Compilation, strategies: Mapping[str, Strategy]) -> None:
-        closed, plan = the(program.closed), the(program.plan)
-        schema, clock = the(closed.schema), the(closed.strata).potential
-        self._temporal = {p for p in plan.arity if schema.is_temporal(p)}
+    def __init__(self, program: Planned, strategies: Mapping[str, Strategy]) -> None:
+        schema, clock = program.schema, program.strata.potential
+        self._temporal = {p for p in program.plan.arity if schema.is_temporal(p)}
         self._in_kernels = {p for p, s in strategies.items() if s is Strategy.KERNEL}
         self._readers: dict[str, list[Reader]] = {}
         found: dict[tuple[str, Where], list[tuple[Enough, Reader]]] = {}
-        needed = needs(closed.cases)
-        for time in closed.times:
+        needed = needs(program.cases)
+        for time in program.times:
             head = time.rule.head.pred
             if head in self._in_kernels or not time.can_fire:
                 continue

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import DataFrame
 
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.runtime.checkpoint import CheckpointError
 from streamlog.spark.files import Files
 from streamlog.spark.inputs import InputError, Inputs
@@ -35,9 +35,9 @@ class Reading:
     """The sources of a run's query. A query numbers them as they stand in it: those of the streams
     in the order of their names, then its own."""
 
-    def __init__(self, store: Store, inputs: Inputs, program: Compilation) -> None:
+    def __init__(self, store: Store, inputs: Inputs, program: Program) -> None:
         self._store, self._files = store, store.files
-        self.streams = the(program.schema).streams
+        self.streams = program.schema.streams
         self.tables = sorted(n for n in inputs.frames if n not in self.streams)
         self.sources: dict[str, range] = {}
         self.identities: dict[str, dict[str, str]] = {

@@ -16,7 +16,7 @@ from attrs import frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.runtime.ingest import surface
 from streamlog.runtime.sources import (
     CSV,
@@ -44,7 +44,7 @@ _HELD: dict[Type, spark_types.DataType] = {
 
 
 def read(
-    spark: SparkSession, path: str | Path, pred: str, program: Compilation, *, header: bool = True
+    spark: SparkSession, path: str | Path, pred: str, program: Program, *, header: bool = True
 ) -> tuple[DataFrame, bool]:
     """The rows of a file, or of all the files of one kind in a folder, on this machine or
     wherever Spark can read (`hdfs://…`); or what a topic has by now (`topics`).
@@ -52,7 +52,7 @@ def read(
     The columns of each file are found by the names in it: files with other columns, or the same
     in another order, may lie in one folder. Without a `header`, columns count by position.
     """
-    names, _ = surface(the(program.schema).column_names[pred], ())
+    names, _ = surface(program.schema.column_names[pred], ())
     if str(path).startswith(SCHEME):
         return objects(messages(spark, str(path), stream=False), names), False
     files = _files(spark, str(path))
@@ -71,7 +71,7 @@ def read(
         return plain.selectExpr(
             *(f"x{i} AS `{n}`" for i, n in zip(places, names, strict=True))
         ), False
-    temporal = the(program.schema).is_temporal(pred)
+    temporal = program.schema.is_temporal(pred)
     # Files whose first lines are the same are read together.
     alike: dict[tuple[str, str], list[_File]] = {}
     for file in files:
@@ -97,7 +97,7 @@ def read_stream(
     spark: SparkSession,
     path: str | Path,
     pred: str,
-    program: Compilation,
+    program: Program,
     *,
     header: bool = True,
     kind: str | None = None,
@@ -109,7 +109,7 @@ def read_stream(
     `kind` (csv, jsonl, parquet) is for a folder that is empty yet; `most_files` is how many are
     read at a time. All CSV files of a folder need the same first line: Spark fails at another.
     """
-    names = the(program.schema).column_names[pred]
+    names = program.schema.column_names[pred]
     place = str(path)
     if place.startswith(SCHEME):
         return objects(messages(spark, place, stream=True), names), False
@@ -275,8 +275,8 @@ def _by_position(frame: DataFrame, names: Sequence[str], path: str | Path) -> Da
     return frame.toDF(*names)
 
 
-def _declared(program: Compilation, pred: str, names: Sequence[str]) -> spark_types.StructType:
-    types = the(program.types)
+def _declared(program: Program, pred: str, names: Sequence[str]) -> spark_types.StructType:
+    types = program.types
     held = [_HELD[types.column(pred, i) or Type.STRING] for i in range(len(names))]
     return spark_types.StructType(
         [spark_types.StructField(n, t) for n, t in zip(names, held, strict=True)]

@@ -11,7 +11,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.plan.parts import Strategy
 from streamlog.runtime.executor import Limits
 from streamlog.spark.columns import column_types
@@ -88,7 +88,7 @@ class Running:
 
 
 def start(
-    program: Compilation,
+    program: Program,
     inputs: Mapping[str, DataFrame],
     sinks: Mapping[str, Sink],
     checkpoint: str,
@@ -123,7 +123,7 @@ def start(
 
 
 def started(
-    program: Compilation,
+    program: Program,
     given: Inputs,
     sinks: Mapping[str, Sink],
     checkpoint: str,
@@ -135,9 +135,9 @@ def started(
 ) -> Running:
     """`start`, for inputs that are known to be the program's."""
     for name in sinks:
-        if name not in (*the(program.contract).outputs, REJECTS, LATE):
+        if name not in (*program.contract.outputs, REJECTS, LATE):
             raise InputError(f"the program has no output `{name}`")
-    types = column_types(program, given.types)
+    types = column_types(program.closed, given.types)
     with ExitStack() as holding:
         holding.enter_context(held(Files(given.spark, checkpoint)))
         run = Run(

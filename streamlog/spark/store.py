@@ -27,7 +27,7 @@ from attrs import asdict, evolve, field, frozen
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from streamlog.compiler import Compilation
+from streamlog.compiler import Program
 from streamlog.runtime.checkpoint import CheckpointError, fingerprint
 from streamlog.spark import wire
 from streamlog.spark.delivery import Delivered
@@ -137,7 +137,7 @@ class Store:
         self,
         spark: SparkSession,
         folder: str,
-        program: Compilation,
+        program: Program,
         layout: Layout,
         kernels: int,
     ) -> None:
@@ -150,7 +150,7 @@ class Store:
             self._lists |= self.last.lists
             self._verify(self.last)
 
-    def _claim(self, program: Compilation, layout: Layout, kernels: int) -> int:
+    def _claim(self, program: Program, layout: Layout, kernels: int) -> int:
         """The folder is this program's: as its first run wrote it down, or from now on. Returns
         how many kernels it has: each has its own state, so a run keeps the number."""
         found = self.files.read("run.json")

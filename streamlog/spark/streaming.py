@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.kernel.frontier import Frontiers
 from streamlog.plan.parts import Strategy, stages
 from streamlog.plan.pivot import how_many
@@ -49,7 +49,7 @@ class Run:
     def __init__(
         self,
         spark: SparkSession,
-        program: Compilation,
+        program: Program,
         inputs: Inputs,
         types: ColumnTypes,
         sinks: Mapping[str, Sink],
@@ -60,13 +60,15 @@ class Run:
         kernels: int | None = None,
     ) -> None:
         self.spark, self.program, self.inputs, self.types = spark, program, inputs, types
-        self.schema, self.delivery = the(program.schema), Delivery(spark, sinks)
-        self.outputs = the(program.contract).outputs
-        plan = the(program.plan)
-        self.choices = choose(context(program, types), strategy)
+        self.schema, self.delivery = program.schema, Delivery(spark, sinks)
+        self.outputs = program.contract.outputs
+        closed = program.closed
+        self.choices = choose(context(closed, types), strategy)
         strategies = {p: c.strategy for p, c in self.choices.items()}
-        self.keeping = Keeping(program, strategies)
-        self.evaluation = Evaluation(spark, program, types, stages(plan, strategies), limits=limits)
+        self.keeping = Keeping(closed, strategies)
+        self.evaluation = Evaluation(
+            spark, closed, types, stages(closed.plan, strategies), limits=limits
+        )
         self.width = self.evaluation.width
         kernels = kernels or how_many(None, spark.sparkContext.defaultParallelism)
         if is_new(Files(spark, checkpoint)):
@@ -257,9 +259,9 @@ class Run:
     # ------------------------------------------------------------------------- state
 
     def _frontiers(self) -> Frontiers:
-        closed = the(self.program.closed)
-        streams = the(closed.schema).streams
-        frontiers = Frontiers(the(closed.contract), streams, self.evaluation.uses_tick)
+        closed = self.program.closed
+        streams = closed.schema.streams
+        frontiers = Frontiers(closed.contract, streams, self.evaluation.uses_tick)
         frontiers.move(self.progress.values())
         return frontiers
 
@@ -377,7 +379,7 @@ class Run:
 
     def _deliver(self, counts: Mapping[str, tuple[int, int | None]], batch: int) -> None:
         """New answers to their sinks."""
-        names = the(self.program.schema).column_names
+        names = self.program.schema.column_names
         for name in self.delivery.sinks:
             shelf = name if name in (REJECTS, LATE) else ROWS + name
             rows, _ = counts.get(shelf, (0, None))

@@ -8,14 +8,13 @@ are dealt out to several kernels, each in a task of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from attrs import evolve, frozen
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Planned
 from streamlog.kernel import Kernel
 from streamlog.plan.pivot import Pivot, Seat, plan_of
 from streamlog.plan.steps import Plan
@@ -23,9 +22,6 @@ from streamlog.runtime.executor import Limits, Row
 from streamlog.runtime.memory import share
 from streamlog.spark import wire
 from streamlog.syntax.ast import Const, Fact
-
-if TYPE_CHECKING:
-    from streamlog.analysis.schema import Schema
 
 ANSWER, STATE = "answer ", "state "
 BEGUN = "begun"  # a row for each kernel, so that it runs even if nothing has come
@@ -35,7 +31,7 @@ BEGUN = "begun"  # a row for each kernel, so that it runs even if nothing has co
 class Job:
     """What the task of a part is told: the same for all its kernels."""
 
-    program: Compilation  # only what a kernel reads
+    program: Planned  # only what a kernel reads
     progress: Mapping[str, int]
     spoken_of: int
     limits: Limits
@@ -44,17 +40,9 @@ class Job:
     kernels: int = 1  # one, unless there is a pivot
 
 
-def shipped(program: Compilation, plan: Plan) -> Compilation:
-    """As much of a program as a kernel needs, which can be sent to where it runs."""
-    closed = the(program.closed)
-    rest = Compilation(
-        program.source,
-        schema=closed.schema,
-        types=closed.types,
-        strata=closed.strata,
-        contract=closed.contract,
-    )
-    return Compilation(program.source, plan=plan, closed=rest)
+def shipped(program: Planned, plan: Plan) -> Planned:
+    """A program with the plan of a part, without what no kernel reads."""
+    return evolve(program, plan=plan, times=(), cases=(), rules=(), diagnostics=())
 
 
 def width(plan: Plan) -> int:
@@ -83,7 +71,7 @@ def _task(job: Job) -> Callable[[pa.Table], pa.Table]:
 
 def stepped(job: Job, part: int, tables: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
     """One kernel's answers and state."""
-    schema: Schema = the(the(job.program.closed).schema)
+    schema = job.program.schema
     saved = {
         name.removeprefix(STATE): list(rows)
         for name, rows in tables.items()
@@ -106,21 +94,19 @@ def stepped(job: Job, part: int, tables: Mapping[str, Sequence[Row]]) -> dict[st
     return result | {STATE + name: rows for name, rows in kernel.save().items()}
 
 
-def _program(job: Job, part: int) -> Compilation:
+def _program(job: Job, part: int) -> Planned:
     """Of a part's rules and facts, those that are for one of its kernels."""
     if job.pivot is None or job.kernels == 1:
         return job.program
-    pivot, own, closed = job.pivot, Seat(part, job.kernels), the(job.program.closed)
+    pivot, own, program = job.pivot, Seat(part, job.kernels), job.program
 
     def is_own(fact: Fact) -> bool:
         column = pivot.columns.get(fact.atom.pred)
         value = None if column is None else fact.atom.args[column]
         return not isinstance(value, Const) or own.has(value.value)
 
-    schema = the(closed.schema)
-    schema = evolve(schema, facts=tuple(filter(is_own, schema.facts)))
-    plan = plan_of(the(job.program.plan), pivot, own)
-    return evolve(job.program, plan=plan, closed=evolve(closed, schema=schema))
+    schema = evolve(program.schema, facts=tuple(filter(is_own, program.schema.facts)))
+    return evolve(program, schema=schema, plan=plan_of(program.plan, pivot, own))
 
 
 def _time(row: Row) -> int:

@@ -8,42 +8,42 @@ import pytest
 
 from streamlog.analysis.contract import Extreme, Keeps, Kept, Released
 from streamlog.analysis.sequential import Class
-from streamlog.compiler import Compilation, Mode, compile_file, compile_source, the
+from streamlog.compiler import Mode, Program, compile_file, compile_source
 from streamlog.diagnostics import Source
 
 RULES = Path(__file__).parents[2] / "rules"
 SECOND, MINUTE = 1_000_000, 60_000_000
 
 
-def compiled(text: str, mode: Mode = Mode.STREAM) -> Compilation:
+def compiled(text: str, mode: Mode = Mode.STREAM) -> Program:
     return compile_source(Source("test.slog", text), mode=mode, until="close")
 
 
-def accepted(text: str) -> Compilation:
+def accepted(text: str) -> Program:
     result = compiled(text)
     assert result.ok, [d.message for d in result.diagnostics]
     return result
 
 
-def delays(compilation: Compilation, name: str) -> dict[str, int | None]:
-    return {d.stream: d.by for d in the(compilation.contract)[name].delays}
+def delays(compilation: Program, name: str) -> dict[str, int | None]:
+    return {d.stream: d.by for d in compilation.contract[name].delays}
 
 
-def released(compilation: Compilation, name: str) -> Released | None:
-    return the(compilation.contract)[name].released
+def released(compilation: Program, name: str) -> Released | None:
+    return compilation.contract[name].released
 
 
-def kept(compilation: Compilation, name: str) -> Kept:
-    return the(compilation.contract)[name].kept
+def kept(compilation: Program, name: str) -> Kept:
+    return compilation.contract[name].kept
 
 
-def reach(compilation: Compilation, goal: str) -> list[tuple[int | None, int | None]]:
+def reach(compilation: Program, goal: str) -> list[tuple[int | None, int | None]]:
     """Look-back and look-ahead of every goal of a predicate."""
     return [(g.back, g.ahead) for t in compilation.times for g in t.goals if g.atom.pred == goal]
 
 
-def kinds(compilation: Compilation) -> list[tuple[Class, int]]:
-    return [(r.kind, r.waits) for r in the(compilation.contract).rules]
+def kinds(compilation: Program) -> list[tuple[Class, int]]:
+    return [(r.kind, r.waits) for r in compilation.contract.rules]
 
 
 # ------------------------------------------------------------------------ whole programs
@@ -65,7 +65,7 @@ def test_an_open_predicate_of_two_goals_waits_for_each_as_long_as_it_must() -> N
         "o(T) <- s(T0), T0 <= T - 100, r(T1), T1 < T. p(T) <- r(T), not o(T).\n"
         "g(T) <- r(T). g(T + 1) <- g(T), T < 9, not o(T)."
     )
-    executed = the(the(found.closed).contract)
+    executed = found.closed.contract
     assert delays(found, "p") == {"r": 0, "s": -100}
     assert {d.stream: d.by for d in executed["p"].delays} == {"r": 0, "s": -100}
     assert {d.stream: d.by for d in executed["g"].decided} == {"r": -2, "s": -101}
@@ -159,7 +159,7 @@ def test_delays_of_a_chain_add_up() -> None:
     assert delays(chain, "b") == {"r": 8 * MINUTE, "s": 3 * MINUTE}
     assert delays(chain, "c") == {"r": 8 * MINUTE + 10 * SECOND, "s": 3 * MINUTE + 10 * SECOND}
     assert [released(chain, n) for n in "abc"] == [Released.CLOSE] * 3
-    assert the(chain.strata).potential == {
+    assert chain.strata.potential == {
         "s": 0,
         "r": 0,
         "a": 5 * MINUTE,
@@ -187,7 +187,7 @@ def test_two_streams_with_different_delays() -> None:
 
 def test_a_negative_cycle_is_accepted() -> None:
     program = accepted("p(T, X) <- s(T, X), q(T + 5, X). q(T, X) <- s(T, X), not p(T - 10, X).")
-    strata, graph = the(program.strata), the(program.graph)
+    strata, graph = program.strata, program.graph
     assert strata.potential == {"p": 5, "q": 0, "s": 0}
     assert strata.stride[graph.component_of["p"]] == 5
     assert strata.stride[graph.component_of["s"]] is None
@@ -198,7 +198,7 @@ def test_a_negative_cycle_is_accepted() -> None:
 
 def test_the_stride_is_shared_by_the_marks_of_a_cycle() -> None:
     program = accepted("p(T) <- s(T), not q(T - 3). q(T) <- s(T), not p(T - 4).")
-    assert the(program.strata).stride[the(program.graph).component_of["p"]] == 3  # 7 / 2
+    assert program.strata.stride[program.graph.component_of["p"]] == 3  # 7 / 2
 
 
 def test_a_zero_cycle_through_negation_is_refused() -> None:
@@ -216,8 +216,8 @@ def test_a_zero_cycle_through_negation_is_refused() -> None:
 
 def test_one_step_less_is_accepted() -> None:
     program = accepted("p(T, X) <- s(T, X), not q(T + 5, X).\nq(T, X) <- s(T, X), p(T - 6, X).\n")
-    assert the(program.strata).potential["p"] == 5
-    assert the(program.strata).stride[the(program.graph).component_of["p"]] == 1
+    assert program.strata.potential["p"] == 5
+    assert program.strata.stride[program.graph.component_of["p"]] == 1
 
 
 def test_a_cycle_that_looks_ahead_is_for_stored_data() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from streamlog.codes import Severity
-from streamlog.compiler import Compilation, Mode, compile_file
+from streamlog.compiler import Mode, Program, compile_file
 
 FOLDER = Path(__file__).parents[2] / "rules" / "streamlog"
 PROGRAMS = {str(p.relative_to(FOLDER)): p for p in FOLDER.rglob("*.slog")}
@@ -70,14 +70,14 @@ BLOCKED_AT = {
 }
 
 
-def classes(compilation: Compilation) -> list[tuple[str, str]]:
+def classes(compilation: Program) -> list[tuple[str, str]]:
     return [
         (r.rule.head.pred, f"{r.kind.value}, relaxed" if r.relaxed else r.kind.value)
         for r in compilation.rules
     ]
 
 
-def blocked_at(compilation: Compilation) -> list[tuple[int, str]]:
+def blocked_at(compilation: Program) -> list[tuple[int, str]]:
     """The rule and the goal that each SL0401 points at."""
     return [
         (

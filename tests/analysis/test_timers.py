@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamlog.compiler import compile_source, the
+from streamlog.compiler import compile_source
 from streamlog.diagnostics import Source
 
 GOES_ON = {
@@ -33,7 +33,7 @@ STOPS = {
 def going_on(text: str) -> bool:
     program = compile_source(Source("timers", text))
     assert program.ok, [d.message for d in program.diagnostics]
-    return any(rule.is_timer for rule in the(program.plan).rules)
+    return any(rule.is_timer for rule in program.closed.plan.rules)
 
 
 @pytest.mark.parametrize("text", GOES_ON.values(), ids=GOES_ON.keys())

@@ -21,7 +21,7 @@ from random import Random
 
 import pytest
 
-from streamlog.compiler import Compilation, Mode, compile_source
+from streamlog.compiler import Mode, Program, compile_source
 from streamlog.diagnostics import Diagnostic, Source
 
 ROOT = Path(__file__).parents[2]
@@ -223,11 +223,11 @@ MUTATIONS_OF: tuple[Callable[[str, Random], str], ...] = (
 # ----------------------------------------------------------------------------- the harness
 
 
-def faults(compilation: Compilation) -> Iterator[str]:
+def faults(compilation: Program) -> Iterator[str]:
     """What is wrong with the findings themselves."""
     for diagnostic in compilation.diagnostics:
         yield from _misplaced(diagnostic, compilation.source)
-    if compilation.ok and compilation.plan is None:
+    if compilation.ok and compilation.closed.plan is None:
         yield "no findings, and no plan either"
 
 

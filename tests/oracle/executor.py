@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from oracle.naive import model
 from streamlog.analysis.dependency import Edge
 from streamlog.analysis.schema import Kind
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.runtime.executor import BEGIN, END, Limits, Row
 
 PROGRESS, RETURNED = "progress", "returned "
@@ -31,17 +31,17 @@ class NaiveExecutor:
 
     def __init__(
         self,
-        compilation: Compilation,
+        compilation: Program,
         tables: Mapping[str, Sequence[Row]],
         limits: Limits | None = None,
     ) -> None:
         self._compilation = compilation
-        self._schema = the(compilation.schema)
+        self._schema = compilation.schema
         self._tables = {name: list(rows) for name, rows in tables.items()}
         self._rows: dict[str, set[Row]] = {name: set() for name in self._schema.streams}
         self._progress = dict.fromkeys(self._schema.streams, BEGIN)
         self._returned: dict[str, set[Row]] = {}
-        self._reach = marked_reach(self._schema.streams, the(compilation.graph).edges)
+        self._reach = marked_reach(self._schema.streams, compilation.graph.edges)
         self._model: dict[str, set[Row]] | None = None
 
     def step(

@@ -38,7 +38,7 @@ from oracle import values
 from oracle.values import Row, ValueFailure
 from streamlog.analysis.builtins import FILTERS, TICK
 from streamlog.analysis.schema import Kind
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.syntax.ast import (
     Agg,
     Atom,
@@ -78,7 +78,7 @@ class EndlessError(Exception):
     """The rules derive for ever, or longer than anyone wants to wait."""
 
 
-def model(compilation: Compilation, facts: Mapping[str, Iterable[Row]]) -> dict[str, set[Row]]:
+def model(compilation: Program, facts: Mapping[str, Iterable[Row]]) -> dict[str, set[Row]]:
     """The rows of every predicate without open positions, inputs included."""
     program = _Program(compilation, facts)
     levels = [_Level(program, None)]
@@ -162,13 +162,13 @@ class _Failure:
 class _Program:
     """The rules by sort, the inputs, and for each conjunction an order that binds variables."""
 
-    def __init__(self, compilation: Compilation, facts: Mapping[str, Iterable[Row]]) -> None:
+    def __init__(self, compilation: Program, facts: Mapping[str, Iterable[Row]]) -> None:
         if not compilation.ok:
             raise ValueError("the program is refused: " + compilation.diagnostics[0].message)
-        schema, types = the(compilation.schema), the(compilation.types)
-        strata = the(compilation.strata)
+        schema, types = compilation.schema, compilation.types
+        strata = compilation.strata
         self.schema = schema
-        self.open = {n: ps for n, ps in the(compilation.safety).open.items() if ps}
+        self.open = {n: ps for n, ps in compilation.safety.open.items() if ps}
         self.arity = {n: p.arity for n, p in schema.predicates.items()}
         columns = [(n, i) for n, arity in self.arity.items() for i in range(arity)]
         self.floats = {c for c in columns if types.column(*c) is Type.FLOAT}

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from oracle.executor import NaiveExecutor, marked_reach
-from streamlog.compiler import Compilation, compile_source, the
+from streamlog.compiler import Program, compile_source
 from streamlog.diagnostics import Source
 from streamlog.runtime.executor import END, Executor, Row
 
 
-def compiled(text: str) -> Compilation:
+def compiled(text: str) -> Program:
     compilation = compile_source(Source("test", text), until="contract")
     assert compilation.ok, [d.message for d in compilation.diagnostics]
     return compilation
@@ -14,8 +14,8 @@ def compiled(text: str) -> Compilation:
 
 def reach(text: str, pred: str) -> dict[str, int | None]:
     compilation = compiled(text)
-    graph = the(compilation.graph)
-    return marked_reach(the(compilation.schema).streams, graph.edges).get(pred, {})
+    graph = compilation.graph
+    return marked_reach(compilation.schema.streams, graph.edges).get(pred, {})
 
 
 def test_what_has_no_marked_path_is_certain_at_once() -> None:

@@ -6,12 +6,12 @@ import pytest
 
 from oracle import naive
 from oracle.naive import EndlessError, EvaluationError, UndefinedError, model
-from streamlog.compiler import Compilation, Mode, compile_source
+from streamlog.compiler import Mode, Program, compile_source
 from streamlog.diagnostics import Source
 from streamlog.runtime.executor import Row
 
 
-def compiled(text: str, mode: Mode = Mode.STREAM) -> Compilation:
+def compiled(text: str, mode: Mode = Mode.STREAM) -> Program:
     compilation = compile_source(Source("test", text), mode=mode, until="contract")
     assert compilation.ok, [d.message for d in compilation.diagnostics]
     return compilation

@@ -13,17 +13,17 @@ from oracle.programs import Case, arrival_orders, executor_steps, random_case
 from streamlog.analysis.dependency import Mark
 from streamlog.analysis.schema import Kind
 from streamlog.analysis.sequential import Class
-from streamlog.compiler import Compilation, compile_source, the
+from streamlog.compiler import Program, compile_source
 from streamlog.diagnostics import Source
 from streamlog.runtime.executor import END, Row
 
 
-def compiled(case: Case) -> Compilation:
+def compiled(case: Case) -> Program:
     return compile_source(Source("random", case.text), until="contract")
 
 
-def derived(compilation: Compilation, found: dict[str, set[Row]]) -> dict[str, set[Row]]:
-    schema = the(compilation.schema)
+def derived(compilation: Program, found: dict[str, set[Row]]) -> dict[str, set[Row]]:
+    schema = compilation.schema
     return {n: rows for n, rows in found.items() if schema[n].kind is Kind.DERIVED and rows}
 
 
@@ -47,15 +47,15 @@ def test_generator_mixes_everything() -> None:
     count = 60
     for seed in range(count):
         compilation = compiled(random_case(Random(seed)))
-        graph = the(compilation.graph)
+        graph = compilation.graph
         marks = {e.mark for e in graph.edges}
         kinds["negation"] += Mark.NEGATION in marks
         kinds["aggregate"] += bool({Mark.AGGREGATE, Mark.EXTREMUM} & marks)
         kinds["recursion"] += any(map(graph.is_internal, graph.edges))
         kinds["marked recursion"] += any(e.mark and graph.is_internal(e) for e in graph.edges)
         kinds["waits"] += any(r.kind is Class.WAITS for r in compilation.rules)
-        kinds["open"] += any(the(compilation.safety).open.values())
-        kinds["min or max in recursion"] += bool(the(compilation.strata).extrema)
+        kinds["open"] += any(compilation.safety.open.values())
+        kinds["min or max in recursion"] += bool(compilation.strata.extrema)
     assert all(number >= count / 20 for number in kinds.values()) and len(kinds) == 7, kinds
 
 

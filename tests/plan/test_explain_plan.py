@@ -9,7 +9,7 @@ import pytest
 from fixture_pairs import compare, params
 
 from streamlog.app import show
-from streamlog.compiler import compile_source, the
+from streamlog.compiler import compile_source
 from streamlog.diagnostics import Source
 from streamlog.plan.parts import Strategy
 from streamlog.plan.recognise import recursions
@@ -83,8 +83,8 @@ def test_the_rows_and_the_wish_decide(
     program: str, wanted: str | None, rows: float | None, strategy: str, reason: str
 ) -> None:
     compilation = compile_source(Source("fixture", program))
-    closed, plan = the(compilation.closed), the(compilation.plan)
-    found = recursions(plan, the(closed.schema), the(closed.types))
-    context = Context(plan, the(closed.types), closed.times)
+    closed, plan = compilation.closed, compilation.closed.plan
+    found = recursions(plan, closed.schema, closed.types)
+    context = Context(plan, closed.types, closed.times)
     chosen = choose(context, Strategy(wanted) if wanted else None, rows, found)["reach"]
     assert (chosen.strategy.value, chosen.reason) == (strategy, reason)

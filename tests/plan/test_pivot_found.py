@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fixture_pairs import compare, params
 
-from streamlog.compiler import compile_source, the
+from streamlog.compiler import compile_source
 from streamlog.diagnostics import Source
 from streamlog.plan.parts import part
 from streamlog.plan.pivot import MOST_KERNELS, ROWS_A_KERNEL, Pivot, find, how_many
@@ -15,8 +15,8 @@ from streamlog.plan.steps import Plan
 def pivot_of(text: str) -> tuple[Plan, Pivot | None]:
     compilation = compile_source(Source("fixture", text))
     assert compilation.ok, compilation.diagnostics
-    plan, closed = the(compilation.plan), the(compilation.closed)
-    schema, types = the(closed.schema), the(closed.types)
+    plan, closed = compilation.closed.plan, compilation.closed
+    schema, types = closed.schema, closed.types
     defined = {r.rule.head.pred for r in plan.rules}
     whole = part(plan, [c for c in plan.components if c.preds[0] in defined])
     return whole, find(whole, schema.is_temporal, types.column)

@@ -19,7 +19,7 @@ from attrs import evolve
 
 import streamlog
 from streamlog.analysis.schema import Kind
-from streamlog.compiler import Compilation, Mode, compile_file, compile_module
+from streamlog.compiler import Mode, Program, compile_file, compile_module
 from streamlog.plan.paths import Arc, Closure, Paths, Reach, Unlike, base_rules, in_words
 from streamlog.plan.recognise import recognise
 from streamlog.syntax.ast import Choice, Const, Rule, Type, branches
@@ -46,17 +46,17 @@ ALL = tuple(pairs())
 RECOGNISED = tuple(pairs(recognised_only=True))
 
 
-def the_recursion(program: Compilation) -> Paths | Unlike:
+def the_recursion(program: Program) -> Paths | Unlike:
     (found,) = every_recursion(program).values()
     return found
 
 
-def every_recursion(program: Compilation) -> dict[str, Paths | Unlike]:
+def every_recursion(program: Program) -> dict[str, Paths | Unlike]:
     closed = program.closed
-    assert program.plan and closed and closed.schema and closed.types
+    assert program.closed.plan and closed and closed.schema and closed.types
     return {
         found.preds[0]: what
-        for found in program.plan.components
+        for found in program.closed.plan.components
         if (what := recognise(found, closed.schema, closed.types)) is not None
     }
 
@@ -121,7 +121,7 @@ def test_what_is_recognised_is_what_the_rules_mean(program: str, expected: str, 
     assert walked(found, base[found.pred], arcs) == set(kernel[found.pred])
 
 
-def run(program: Compilation, rows: dict[str, set[Row]]) -> dict[str, list[Row]]:
+def run(program: Program, rows: dict[str, set[Row]]) -> dict[str, list[Row]]:
     assert program.closed and program.closed.schema
     predicates = program.closed.schema.predicates
     tables = {n: r for n, r in rows.items() if predicates[n].kind is Kind.TABLE}
@@ -133,7 +133,7 @@ def run(program: Compilation, rows: dict[str, set[Row]]) -> dict[str, list[Row]]
     return {name: engine.facts(name) for name in predicates}
 
 
-def random_rows(program: Compilation, found: Paths, rng: random.Random) -> dict[str, set[Row]]:
+def random_rows(program: Program, found: Paths, rng: random.Random) -> dict[str, set[Row]]:
     assert program.closed and program.closed.schema and program.closed.types
     result = {}
     for name, predicate in program.closed.schema.predicates.items():
@@ -159,7 +159,7 @@ def value(type_: Type | None, rng: random.Random) -> Any:
             return rng.randint(1, 3)
 
 
-def without_recursion(program: Compilation, pred: str) -> Compilation:
+def without_recursion(program: Program, pred: str) -> Program:
     assert program.module
     kept = []
     for statement in program.module.statements:
@@ -188,16 +188,16 @@ def positive(body: Any) -> Iterator[Any]:
 def test_the_base_is_what_does_not_call_the_predicate(program: str, expected: str) -> None:
     whole = compiled(program, Mode.BATCH)
     found = the_recursion(whole)
-    assert isinstance(found, Paths) and whole.plan
-    base = base_rules(found, whole.plan)
+    assert isinstance(found, Paths) and whole.closed.plan
+    base = base_rules(found, whole.closed.plan)
     assert all(a.pred != found.pred for r in base for a in r.awaits)
     calling = [
         r
-        for r in whole.plan.rules
+        for r in whole.closed.plan.rules
         if r.rule.head.pred == found.pred
         and any(p.start and p.start.pred == found.pred for p in r.pipelines)
     ]
-    mine = [r for r in whole.plan.rules if r.rule.head.pred == found.pred]
+    mine = [r for r in whole.closed.plan.rules if r.rule.head.pred == found.pred]
     assert sorted(r.number for r in (*base, *calling)) == [r.number for r in mine]
 
 

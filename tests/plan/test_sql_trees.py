@@ -11,7 +11,7 @@ import pytest
 from fixture_pairs import compare, pairs, params
 from sqlglot import exp
 
-from streamlog.compiler import Mode, compile_source, the
+from streamlog.compiler import Mode, compile_source
 from streamlog.diagnostics import Source
 from streamlog.plan.explain_sql import statements
 from streamlog.plan.sql import Context, Unsupported, rule_query
@@ -26,8 +26,8 @@ from oracle.programs import random_case
 def context_of(text: str, mode: Mode = Mode.STREAM) -> Context:
     program = compile_source(Source("fixture", text), mode=mode)
     assert program.ok, program.diagnostics
-    closed = the(program.closed)
-    return Context(the(program.plan), the(closed.types), closed.times)
+    closed = program.closed
+    return Context(program.closed.plan, closed.types, closed.times)
 
 
 @pytest.mark.parametrize(("name", "title", "program", "expected"), params("sql"))

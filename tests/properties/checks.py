@@ -31,7 +31,7 @@ from streamlog.analysis.schema import Kind
 from streamlog.analysis.time import reach
 from streamlog.analysis.time.reach import BranchTime, Goal
 from streamlog.analysis.versions import Version, VersionedAtom, VersionedBody, VersionedNot
-from streamlog.compiler import PASSES, Compilation, Mode, compile_source, the
+from streamlog.compiler import PASSES, Mode, Program, compile_source
 from streamlog.diagnostics import Source
 from streamlog.syntax.ast import Atom, Body, Call, Comparison, Const, Not, Var
 from streamlog.syntax.pretty import pretty
@@ -46,16 +46,16 @@ NARROW = 9  # the last timestamp of the range on which all ground facts are made
 class Checked:
     """A program as compiled for a stream, and as ground facts."""
 
-    stream: Compilation
+    stream: Program
 
     @cached_property
-    def batch(self) -> Compilation:
+    def batch(self) -> Program:
         return compile_source(self.stream.source, mode=Mode.BATCH, until="strata")
 
     @cached_property
     def ground(self) -> GroundProgram:
-        schema = the(self.stream.schema)
-        return GroundProgram(the(self.stream.module), schema.is_temporal, schema.streams)
+        schema = self.stream.schema
+        return GroundProgram(self.stream.module, schema.is_temporal, schema.streams)
 
     @cached_property
     def edges(self) -> dict[Node, list[tuple[Node, str | None]]]:
@@ -64,7 +64,7 @@ class Checked:
     @cached_property
     def improving(self) -> frozenset[str]:
         """The predicates in which `min` or `max` recurses, and may."""
-        strata = the(self.stream.strata)
+        strata = self.stream.strata
         return frozenset(n for c in strata.extrema for n in strata.knot[c[0].head])
 
     @cached_property
@@ -131,7 +131,7 @@ def _window(site: Site) -> int:
 
 def _reach(checked: Checked) -> dict[str, dict[tuple[str, bool], frozenset[int]]]:
     """Paths of ground facts, as bit sets of the times at which they arrive."""
-    schema = the(checked.stream.schema)
+    schema = checked.stream.schema
     steps = [(s.head, s.goal, s.mark is not None, checked.offsets[s]) for s in checked.ground.sites]
     steps += [(TICK, stream, False, frozenset({0})) for stream in schema.streams]
     room = 4 * max(checked.windows.values(), default=1)
@@ -248,7 +248,7 @@ def _attained(checked: Checked, site: Site, goal: Goal, where: str) -> Iterator[
 
 def order(checked: Checked) -> Iterator[str]:
     """Component, clock and stratum put every fact after what it depends on."""
-    graph, strata = the(checked.stream.graph), the(checked.stream.strata)
+    graph, strata = checked.stream.graph, checked.stream.strata
     for (head, t), goals in checked.edges.items():
         for (goal, u), mark in goals:
             if TICK in (head, goal) and TICK not in graph.component_of:
@@ -265,7 +265,7 @@ def order(checked: Checked) -> Iterator[str]:
 
 
 def delays(checked: Checked) -> Iterator[str]:
-    promised = the(checked.stream.contract)
+    promised = checked.stream.contract
     for entry in promised.predicates:
         name = entry.predicate.name
         if entry.predicate.kind is not Kind.DERIVED or not entry.predicate.temporal:
@@ -293,7 +293,7 @@ def _safe_delays(
         queue = [((name, start), False)]
         seen = set(queue)
         for (node, t), marked in queue:
-            if node in the(checked.stream.schema).streams:
+            if node in checked.stream.schema.streams:
                 if node not in said or t - start > said[node]:
                     yield f"{name}({start}) needs {node}({t}), beyond {said}"
                     return
@@ -311,10 +311,10 @@ def kept(checked: Checked) -> Iterator[str]:
     """An answer that is not complete yet may need a fact as old as this."""
     if not checked.is_exact:
         return
-    promised, safety = the(checked.stream.contract), the(checked.stream.safety)
+    promised, safety = checked.stream.contract, checked.stream.safety
     if any(safety.open.values()):
         # Executors keep the cores of open predicates; here we look at the rules as written.
-        promised = the(compile_source(checked.stream.source, until="contract").contract)
+        promised = compile_source(checked.stream.source, until="contract").contract
     lags = {
         name: max((max(times) for times in reach.values()), default=0)
         for name, reach in checked.reach.items()
@@ -351,7 +351,7 @@ def _oldest(checked: Checked, site: Site) -> float:
 
 def stride(checked: Checked) -> Iterator[str]:
     """The definition itself: the least -weight / marks over all simple cycles."""
-    graph, strata = the(checked.stream.graph), the(checked.stream.strata)
+    graph, strata = checked.stream.graph, checked.stream.strata
     broken = {e.head for c in (*strata.growing, *strata.on_future) for e in c}
     forbidden = {e for c in (*strata.extrema, *strata.at_one_instant) for e in c}
     improving = {e for e in forbidden if e.mark is Mark.EXTREMUM}
@@ -419,8 +419,8 @@ class _Cases:
         self, checked: Checked, time: BranchTime, needs: Mapping[int, frozenset[str]]
     ) -> None:
         self.checked, self.time, self.needs = checked, time, needs
-        self.potential = the(checked.stream.strata).potential
-        self.is_temporal = the(checked.stream.schema).is_temporal
+        self.potential = checked.stream.strata.potential
+        self.is_temporal = checked.stream.schema.is_temporal
         self.random = Random(pretty(time.rule))
         self.over = range(2 * MIDDLE + 1)
         self.order = self.random.sample(self.over, len(self.over))

@@ -10,7 +10,7 @@ from oracle.naive import model
 from oracle.programs import Case, executor_steps
 
 from streamlog.analysis.contract import Keeps
-from streamlog.compiler import Compilation, compile_source, focused
+from streamlog.compiler import Program, compile_source
 from streamlog.diagnostics import Source
 from streamlog.kernel import Kernel
 from streamlog.runtime.executor import END, Row
@@ -19,24 +19,24 @@ from streamlog.syntax.ast import Const
 Answers = dict[str, set[Row]]
 
 
-def compiled(case: Case) -> Compilation:
+def compiled(case: Case) -> Program:
     program = compile_source(Source("case.slog", case.text))
     assert program.ok, program.diagnostics
     return program
 
 
-def expected(program: Compilation, case: Case) -> Answers:
+def expected(program: Program, case: Case) -> Answers:
     facts = {**case.tables, **case.facts}
     full = model(program, facts)
     return {name: set(full.get(name, ())) for name in closed_derived(program)}
 
 
-def closed_derived(program: Compilation) -> list[str]:
+def closed_derived(program: Program) -> list[str]:
     assert program.schema and program.safety
     return [n for n in program.schema.rules_of if not program.safety.is_open(n)]
 
 
-def tables(program: Compilation, case: Case) -> dict[str, list[Row]]:
+def tables(program: Program, case: Case) -> dict[str, list[Row]]:
     """The rows of the tables, those that stand in the program too."""
     assert program.schema
     result = {name: list(rows) for name, rows in case.tables.items()}
@@ -46,7 +46,7 @@ def tables(program: Compilation, case: Case) -> dict[str, list[Row]]:
     return result
 
 
-def arrivals(program: Compilation, case: Case) -> dict[str, list[Row]]:
+def arrivals(program: Program, case: Case) -> dict[str, list[Row]]:
     """The rows of the streams, those that stand in the program too."""
     assert program.schema
     given = tables(program, case)
@@ -56,16 +56,16 @@ def arrivals(program: Compilation, case: Case) -> dict[str, list[Row]]:
     }
 
 
-def at_once(program: Compilation, case: Case) -> Answers:
+def at_once(program: Program, case: Case) -> Answers:
     """Everything in one step."""
-    kernel = Kernel(program, tables(program, case))
+    kernel = Kernel(program.closed, tables(program, case))
     facts = arrivals(program, case)
     found = kernel.step(facts, dict.fromkeys(facts, END))
     return collected(program, [found])
 
 
 def in_steps(
-    program: Compilation,
+    program: Program,
     case: Case,
     rng: Random,
     *,
@@ -76,7 +76,7 @@ def in_steps(
     """Cut into steps; perhaps saved and loaded between two of them; perhaps checked at each step
     against what the contract says must be certain by then; perhaps forgetting at each step what
     may be forgotten, which is otherwise put off until there is much of it."""
-    kernel = Kernel(program, tables(program, case))
+    kernel = Kernel(program.closed, tables(program, case))
     naive = NaiveExecutor(program, case.tables) if certain else None
     steps = executor_steps(rng, arrivals(program, case))
     stop = rng.randrange(len(steps)) if restart else -1
@@ -86,7 +86,7 @@ def in_steps(
     for number, (arrived, progress) in enumerate(steps):
         if number == stop:
             saved = kernel.save()
-            kernel = Kernel(program, tables(program, case))
+            kernel = Kernel(program.closed, tables(program, case))
             kernel.load(saved)
         found = kernel.step(arrived, progress)
         outputs.append(found)
@@ -105,7 +105,7 @@ def in_steps(
     return collected(program, outputs)
 
 
-def collected(program: Compilation, outputs: list) -> Answers:
+def collected(program: Program, outputs: list) -> Answers:
     result: Answers = {name: set() for name in closed_derived(program)}
     for found in outputs:
         for name, rows in found.items():
@@ -145,9 +145,9 @@ def check_answers_alone(case: Case, rng: Random) -> bool:
         args = (_text(wanted[i]) if i in wanted else f"V{i}" for i in range(arity))
         lines.append(f"?{name}({', '.join(args)}).")
     asking = compiled(evolve(case, text="\n".join(lines) + "\n"))
-    made = focused(asking)
+    made = asking.focused
     answers = {r for r in model_[name] if all(r[i] == value for i, value in wanted.items())}
-    kernel = Kernel(made, tables(asking, case))
+    kernel = Kernel(made.closed, tables(asking, case))
     found = []
     for arrived, progress in executor_steps(rng, arrivals(asking, case)):
         found += kernel.step(arrived, progress).get(name, [])
@@ -165,23 +165,25 @@ def check_one_per_key(case: Case, rng: Random) -> int:
     Returns of how many predicates it does."""
     program = compiled(case)
     closed = program.closed
-    assert closed and closed.contract and closed.schema and closed.strata and program.plan
+    assert closed and closed.contract and closed.schema and closed.strata and program.closed.plan
     contract, schema = closed.contract, closed.schema
     promised = {p.predicate.name: p for p in contract.predicates if p.kept.what is Keeps.PER_KEY}
     far = max((d.by or 0 for p in contract.predicates for d in p.delays), default=0)
     far += max(closed.strata.potential.values(), default=0)
-    kernel = Kernel(program, tables(program, case))
+    kernel = Kernel(program.closed, tables(program, case))
     for arrived, progress in executor_steps(rng, arrivals(program, case)):
         kernel.step(arrived, progress)
         kernel.holding()  # which tidies up
         for name, entry in promised.items():
             bound = min(progress.values()) - far - entry.kept.span
-            indexes = [i for i in program.plan.indexes if i.pred == name]
+            indexes = [i for i in program.closed.plan.indexes if i.pred == name]
             held = [r for i in indexes for r in kernel._memory.rows(i)]  # not those in candidates
             rows = [r for r in held if r[0] is not None and r[0] < bound]
             key = [schema.column_names[name].index(c) for c in entry.kept.columns]
             keys = [tuple(r[i] for i in key) for r in rows]
-            old = [program.plan.thinned[i] for i in indexes if i in program.plan.thinned]
+            old = [
+                program.closed.plan.thinned[i] for i in indexes if i in program.closed.plan.thinned
+            ]
             if any(e.best and e.best.column == 0 for o in old for e in o.enough):
                 # Of the latest, all at that time.
                 keys = [k for k, _ in {(k, r[0]) for k, r in zip(keys, rows, strict=True)}]

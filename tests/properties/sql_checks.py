@@ -12,7 +12,7 @@ from oracle.programs import Case
 from sqlglot import exp
 
 from streamlog.analysis.builtins import TICK
-from streamlog.compiler import Compilation
+from streamlog.compiler import Program
 from streamlog.kernel import Kernel
 from streamlog.plan.sql import (
     Context,
@@ -34,13 +34,13 @@ _SQL_TYPES = {Type.FLOAT: "DOUBLE", Type.STRING: "VARCHAR", Type.BOOL: "BOOLEAN"
 _TYPES = {str: Type.STRING, bool: Type.BOOL, int: Type.INT, float: Type.FLOAT}
 
 
-def everything(program: Compilation, case: Case) -> dict[str, set[Row]]:
+def everything(program: Program, case: Case) -> dict[str, set[Row]]:
     """The rows of every predicate of the plan: those that are given and the kernel's answers."""
     given = tables(program, case)
     facts = arrivals(program, case)
-    answers = Kernel(program, given).step(facts, dict.fromkeys(facts, END))
-    assert program.plan
-    rows = {name: set() for name in program.plan.arity}
+    answers = Kernel(program.closed, given).step(facts, dict.fromkeys(facts, END))
+    assert program.closed.plan
+    rows = {name: set() for name in program.closed.plan.arity}
     rows[TICK] = {(row[0],) for stream in facts.values() for row in stream}
     for part in (given, facts, answers):
         for name, found in part.items():
@@ -48,18 +48,18 @@ def everything(program: Compilation, case: Case) -> dict[str, set[Row]]:
     return rows
 
 
-def context_of(program: Compilation, rows: dict[str, set[Row]]) -> Context:
+def context_of(program: Program, rows: dict[str, set[Row]]) -> Context:
     """Columns that inference does not know are what they hold."""
-    assert program.plan and program.closed and program.closed.types
+    assert program.closed.plan and program.closed and program.closed.types
     types = program.closed.types
     columns = {
         name: tuple(
             types.column(name, i) or next((_TYPES[type(r[i])] for r in rows[name]), None)
             for i in range(arity)
         )
-        for name, arity in program.plan.arity.items()
+        for name, arity in program.closed.plan.arity.items()
     }
-    return Context(program.plan, types, program.closed.times, column_types=columns)
+    return Context(program.closed.plan, types, program.closed.times, column_types=columns)
 
 
 def connected() -> duckdb.DuckDBPyConnection:
@@ -87,9 +87,7 @@ def load(db: duckdb.DuckDBPyConnection, context: Context, rows: dict[str, set[Ro
             )
 
 
-def check(
-    case: Case, program: Compilation, rng: Random, db: duckdb.DuckDBPyConnection
-) -> Counter[str]:
+def check(case: Case, program: Program, rng: Random, db: duckdb.DuckDBPyConnection) -> Counter[str]:
     """Counts of the predicates that were compared, and of those that have no query, by why."""
     try:
         rows = everything(program, case)
@@ -98,8 +96,8 @@ def check(
     context = context_of(program, rows)
     load(db, context, rows)
     done: Counter[str] = Counter()
-    assert program.plan and program.closed and program.closed.schema
-    timers = {p for c in program.plan.components if c.is_timer for p in c.preds}
+    assert program.closed.plan and program.closed and program.closed.schema
+    timers = {p for c in program.closed.plan.components if c.is_timer for p in c.preds}
     known = tables(program, case)
     for name in program.closed.schema.rules_of:
         if name in timers:
@@ -145,13 +143,13 @@ def _table(name: str, version: Version) -> exp.Table:
 
 
 def _deltas(
-    program: Compilation, context: Context, rng: Random, db: duckdb.DuckDBPyConnection
+    program: Program, context: Context, rng: Random, db: duckdb.DuckDBPyConnection
 ) -> Counter[str]:
     """From whichever goal a conjunction starts, it finds the same, and it does start there."""
     done: Counter[str] = Counter()
-    assert program.plan
+    assert program.closed.plan
     total = evolve(context, sliced=False, table=_table)
-    for rule in program.plan.rules:
+    for rule in program.closed.plan.rules:
         if len(rule.pipelines) < 2:
             continue
         number = rng.randrange(len(rule.pipelines))

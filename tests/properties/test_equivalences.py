@@ -15,7 +15,7 @@ import pytest
 from kernel_checks import Answers, arrivals, at_once, closed_derived, compiled, in_steps, tables
 from oracle.programs import Case, random_case
 
-from streamlog.compiler import Compilation, compile_source
+from streamlog.compiler import Program, compile_source
 from streamlog.diagnostics import Source
 from streamlog.kernel import Kernel
 from streamlog.kernel.memory import Memory
@@ -29,7 +29,7 @@ SHARD = 20
 LAST_INSTANT = 36  # later than any clock of a random program
 
 
-def pairs(check: Callable[[Case, Compilation, Random], bool | None]) -> Callable[[int], None]:
+def pairs(check: Callable[[Case, Program, Random], bool | None]) -> Callable[[int], None]:
     """A test over many random programs, in shards; a check says False when it does not apply,
     which must be the exception."""
 
@@ -50,7 +50,7 @@ def pairs(check: Callable[[Case, Compilation, Random], bool | None]) -> Callable
 
 
 @pairs
-def test_formatted(case: Case, program: Compilation, rng: Random) -> None:
+def test_formatted(case: Case, program: Program, rng: Random) -> None:
     assert program.parsed is not None
     text = format_source(program.source, program.parsed)
     formatted = compile_source(Source("formatted.slog", text))
@@ -58,7 +58,7 @@ def test_formatted(case: Case, program: Compilation, rng: Random) -> None:
 
 
 @pairs
-def test_nothing_forgotten(case: Case, program: Compilation, rng: Random) -> None:
+def test_nothing_forgotten(case: Case, program: Program, rng: Random) -> None:
     expected = in_steps(program, case, Random(1), restart=False, certain=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Memory, "forget", lambda self, frontiers, exactly=False: None)
@@ -66,7 +66,7 @@ def test_nothing_forgotten(case: Case, program: Compilation, rng: Random) -> Non
 
 
 @pairs
-def test_always_forgotten(case: Case, program: Compilation, rng: Random) -> None:
+def test_always_forgotten(case: Case, program: Program, rng: Random) -> None:
     expected = at_once(program, case)
     forget = Memory.forget
     with pytest.MonkeyPatch.context() as patch:
@@ -75,7 +75,7 @@ def test_always_forgotten(case: Case, program: Compilation, rng: Random) -> None
 
 
 @pairs
-def test_bistate(case: Case, program: Compilation, rng: Random) -> bool:
+def test_bistate(case: Case, program: Program, rng: Random) -> bool:
     if re.search(r"\b(first|last)\(", case.text):
         return False  # they go by timestamps, which the bistate program has dropped
     if program.bistate is None:  # an aggregate over an open predicate that would be old
@@ -85,7 +85,7 @@ def test_bistate(case: Case, program: Compilation, rng: Random) -> bool:
     return True
 
 
-def by_instants(program: Compilation, case: Case) -> Answers:
+def by_instants(program: Program, case: Case) -> Answers:
     """The bistate program once for each instant, what is new added to what is old after it."""
     made = program.bistate
     assert made is not None
@@ -105,7 +105,7 @@ def by_instants(program: Compilation, case: Case) -> Answers:
         for name, kept in old.items():
             timed = name in made.timed
             given[f"{name}_old"] = list(dict.fromkeys(r if timed else r[1:] for r in kept))
-        found = Kernel(instant, given).step({}, {})
+        found = Kernel(instant.closed, given).step({}, {})
         for name in made.arity:
             at = clock - made.potential.get(name, 0)
             new = {(at, *r) for r in found.get(f"{name}_new", ())}

@@ -21,7 +21,7 @@ from kernel_checks import check, check_answers_alone, check_one_per_key, compile
 from oracle.programs import Case, random_case
 from unusual import unusual
 
-from streamlog.compiler import compile_source, the
+from streamlog.compiler import compile_source
 from streamlog.diagnostics import Source
 
 PAIRS = int(os.environ.get("STREAMLOG_PAIRS", "3000"))
@@ -94,7 +94,7 @@ def test_the_best_of_the_old_rows_are_enough(first: int) -> None:
             check_one_per_key(case, rng)
         except Exception as error:
             pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}")
-        plan = the(compiled(case).plan)
+        plan = compiled(case).closed.plan
         chosen += any(rows.best for old in plan.thinned.values() for rows in old.enough)
     assert chosen >= SHARD / 2
 
@@ -103,7 +103,7 @@ def test_the_best_of_the_old_rows_are_enough(first: int) -> None:
 def test_found_programs(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     program = compile_source(Source(path.name, text))
-    schema = the(program.schema)
+    schema = program.schema
     assert program.ok, program.diagnostics
     if schema.facts:
         for seed in range(5):

@@ -16,7 +16,7 @@ from kernel_checks import arrivals, compiled, tables
 from oracle.programs import Case, executor_steps, random_case
 
 from streamlog.analysis.builtins import TICK
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.kernel import Kernel
 from streamlog.plan.parts import part
 from streamlog.plan.pivot import Pivot, find, seat
@@ -31,10 +31,10 @@ SHARD = 50
 Rows = Mapping[str, list[Row]]
 
 
-def pivots(program: Compilation) -> Iterator[tuple[Plan, Pivot]]:
+def pivots(program: Program) -> Iterator[tuple[Plan, Pivot]]:
     """Parts that have one: all components together, and each on its own."""
-    plan, closed = the(program.plan), the(program.closed)
-    schema, types = the(closed.schema), the(closed.types)
+    plan, closed = program.closed.plan, program.closed
+    schema, types = closed.schema, closed.types
     defined = {r.rule.head.pred for r in plan.rules}
     with_rules = [c for c in plan.components if c.preds[0] in defined]
     for components in {tuple(with_rules), *((c,) for c in with_rules)}:
@@ -47,9 +47,9 @@ def pivots(program: Compilation) -> Iterator[tuple[Plan, Pivot]]:
 class Kernels:
     """What the tasks of a part do in one batch after another."""
 
-    def __init__(self, program: Compilation, plan: Plan, pivot: Pivot, kernels: int) -> None:
+    def __init__(self, program: Program, plan: Plan, pivot: Pivot, kernels: int) -> None:
         self.kernels, self.pivot = kernels, pivot
-        self.job = Job(shipped(program, plan), {}, BEGIN, Limits(), 0, pivot, kernels)
+        self.job = Job(shipped(program.closed, plan), {}, BEGIN, Limits(), 0, pivot, kernels)
         self.states: list[dict[str, list[Row]]] = [{} for _ in range(kernels)]
 
     def step(self, given: Rows, progress: Mapping[str, int], last: int) -> dict[str, list[Row]]:
@@ -82,7 +82,7 @@ def check(case: Case, rng: Random) -> int:
         steps = executor_steps(rng, facts)
         if rng.random() < 0.3:
             steps = [(facts, dict.fromkeys(facts, END))]
-        one = Kernel(program, static)
+        one = Kernel(program.closed, static)
         several = Kernels(program, plan, pivot, rng.choice([2, 3]))
         last = BEGIN
         for number, (arrived, progress) in enumerate(steps):

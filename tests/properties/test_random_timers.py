@@ -14,8 +14,6 @@ import pytest
 from kernel_checks import at_once, compiled, expected, in_steps
 from oracle.programs import LAST_TIME, Case
 
-from streamlog.compiler import the
-
 PAIRS = int(os.environ.get("STREAMLOG_PAIRS", "300"))
 SEED = int(os.environ.get("STREAMLOG_SEED", "0"))
 SHARD = 30
@@ -67,7 +65,7 @@ class Maker:
 
 def foresight(case: Case) -> int:
     """How far beyond its streams `b` is certain, by the contract."""
-    delays = [d.by for d in the(compiled(case).contract)["b"].delays]
+    delays = [d.by for d in compiled(case).contract["b"].delays]
     assert None not in delays
     return max(0, -max(delays))  # type: ignore[type-var, operator]
 
@@ -80,7 +78,7 @@ def test_timers_go_on_as_far_as_time_does(first: int) -> None:
         times = [row[0] for rows in maker.facts.values() for row in rows]
         case = maker.case(None)
         program = compiled(case)
-        assert any(rule.is_timer for rule in the(program.plan).rules), case.text
+        assert any(rule.is_timer for rule in program.closed.plan.rules), case.text
         last = max(times, default=0) + foresight(case)
         bounded = maker.case(last)
         wanted = expected(compiled(bounded), bounded)

@@ -22,7 +22,7 @@ from oracle.programs import Case
 from sql_checks import check, connected
 from unusual import unusual
 
-from streamlog.compiler import Compilation, compile_source
+from streamlog.compiler import Program, compile_source
 from streamlog.diagnostics import Source
 
 PAIRS = int(os.environ.get("STREAMLOG_PAIRS", "300"))  # a quarter of each kind
@@ -30,17 +30,17 @@ SEED = int(os.environ.get("STREAMLOG_SEED", "0"))
 SHARD = 30
 
 
-def of_any_shape(rng: Random) -> tuple[Case, Compilation]:
+def of_any_shape(rng: Random) -> tuple[Case, Program]:
     case = programs.random_case(rng)
     return case, compiled(case)
 
 
-def with_a_best_row(rng: Random) -> tuple[Case, Compilation]:
+def with_a_best_row(rng: Random) -> tuple[Case, Program]:
     case = best_programs.random_case(rng)
     return case, compiled(case)
 
 
-def unusual_windows(rng: Random) -> tuple[Case, Compilation]:
+def unusual_windows(rng: Random) -> tuple[Case, Program]:
     case, program = window_programs.random_case(rng)
     case = unusual(case, rng, program.mode)
     return case, compile_source(Source("unusual", case.text), mode=program.mode)
@@ -52,7 +52,7 @@ MAKERS = (of_any_shape, window_programs.random_case, with_a_best_row, unusual_wi
 @pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("first", range(SEED, SEED + PAIRS // len(MAKERS), SHARD))
 def test_the_queries_agree_with_the_kernel(
-    first: int, make: Callable[[Random], tuple[Case, Compilation]]
+    first: int, make: Callable[[Random], tuple[Case, Program]]
 ) -> None:
     db = connected()
     done: Counter[str] = Counter()

@@ -31,7 +31,7 @@ from oracle.ground import GroundProgram, marked_cycle
 from programs import RandomProgram
 
 from streamlog.analysis.contract import Keeps, Kept, Released
-from streamlog.compiler import Compilation, Mode, compile_source, the
+from streamlog.compiler import Mode, Program, compile_source
 from streamlog.diagnostics import Source
 
 SEED = int(os.environ.get("STREAMLOG_SEED", "2012"))
@@ -40,11 +40,11 @@ SHARE = 100  # programs in one test
 FOUND = sorted((Path(__file__).parent / "found").glob("*.slog"))
 
 
-def compiled(text: str, mode: Mode = Mode.STREAM) -> Compilation:
+def compiled(text: str, mode: Mode = Mode.STREAM) -> Program:
     return compile_source(Source("random.slog", text), mode=mode, until=LAST_PASS)
 
 
-def problems(compilation: Compilation) -> list[str]:
+def problems(compilation: Program) -> list[str]:
     return [] if compilation.graph is None else list(every_problem(Checked(compilation)))
 
 
@@ -80,8 +80,8 @@ def test_found_programs(path: Path) -> None:
 
 def ground(text: str) -> GroundProgram:
     compilation = compiled(text)
-    schema = the(compilation.schema)
-    return GroundProgram(the(compilation.module), schema.is_temporal, schema.streams)
+    schema = compilation.schema
+    return GroundProgram(compilation.module, schema.is_temporal, schema.streams)
 
 
 def test_the_oracle_on_a_rule_one_can_read() -> None:
@@ -153,12 +153,12 @@ def test_wrong_figures_are_noticed() -> None:
     impossible = tuple(evolve(t, goals=()) for t in sound.times)
     assert said(bounds, times=impossible)
 
-    strata = the(sound.strata)
+    strata = sound.strata
     for wrong in (1, 3, None):
         changed = {n: wrong if s else s for n, s in strata.stride.items()}
         assert said(strides, strata=evolve(strata, stride=changed)), wrong
 
-    promised = the(sound.contract)
+    promised = sound.contract
 
     def contract(name: str, **changes: object) -> dict[str, object]:
         entries = tuple(
@@ -195,7 +195,7 @@ def test_wrong_figures_are_noticed() -> None:
 def test_a_wrong_order_is_noticed(program: str, wrong: dict[str, dict[str, int]]) -> None:
     sound = compiled(program)
     assert sound.ok and problems(sound) == []
-    strata = the(sound.strata)
+    strata = sound.strata
     changes = {name: {**getattr(strata, name), **figures} for name, figures in wrong.items()}
     assert list(order(Checked(evolve(sound, strata=evolve(strata, **changes)))))
 

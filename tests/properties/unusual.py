@@ -23,7 +23,7 @@ from attrs import evolve
 from oracle.programs import Case
 
 from streamlog.analysis.builtins import FILTERS, TICK
-from streamlog.compiler import Compilation, Mode, compile_source, the
+from streamlog.compiler import Mode, Program, compile_source
 from streamlog.diagnostics import Source
 from streamlog.syntax.ast import (
     Agg,
@@ -70,20 +70,20 @@ def unusual(case: Case, rng: Random, mode: Mode = Mode.STREAM, tries: int = 8) -
     return case
 
 
-def _compiled(case: Case, mode: Mode) -> Compilation:
+def _compiled(case: Case, mode: Mode) -> Program:
     return compile_source(Source("unusual", case.text), mode=mode)
 
 
 def _is_usable(case: Case, mode: Mode) -> bool:
     program = _compiled(case, mode)
-    return program.ok and set(case.facts) == set(the(program.schema).streams)
+    return program.ok and set(case.facts) == set(program.schema.streams)
 
 
 # -------------------------------------------------------------------------------- changes
 
 
-def _repeated(case: Case, program: Compilation, rng: Random) -> Case | None:
-    types = the(program.types)
+def _repeated(case: Case, program: Program, rng: Random) -> Case | None:
+    types = program.types
 
     def alike(atom: Atom) -> list[tuple[int, int]]:
         """Places of a variable, and of another argument of the same type."""
@@ -111,8 +111,8 @@ def _repeated(case: Case, program: Compilation, rng: Random) -> Case | None:
     return _with_rule(case, program, rng, change)
 
 
-def _without_columns(case: Case, program: Compilation, rng: Random) -> Case | None:
-    schema, number = the(program.schema), rng.randrange(1000)
+def _without_columns(case: Case, program: Program, rng: Random) -> Case | None:
+    schema, number = program.schema, rng.randrange(1000)
     fact, empty, derived = (f"{name}{number}" for name in ("yes", "no", "so"))
     static = [n for n, p in schema.predicates.items() if not p.temporal and n not in FILTERS]
     lines = [f"table {fact}().", f"table {empty}().", f"{fact}()."]
@@ -130,7 +130,7 @@ def _without_columns(case: Case, program: Compilation, rng: Random) -> Case | No
     return _with_rule(case, program, rng, change, lines)
 
 
-def _ranged(case: Case, program: Compilation, rng: Random) -> Case | None:
+def _ranged(case: Case, program: Program, rng: Random) -> Case | None:
     number = rng.randrange(1000)
     values = sorted(rng.sample(range(10), rng.choice([1, 3, 8])))
 
@@ -143,7 +143,7 @@ def _ranged(case: Case, program: Compilation, rng: Random) -> Case | None:
     return _with_rule(case, program, rng, change, [f"table among{number}(n{bounds}). {facts}"])
 
 
-def _divided(case: Case, program: Compilation, rng: Random) -> Case | None:
+def _divided(case: Case, program: Program, rng: Random) -> Case | None:
     number = rng.randrange(1000)
 
     def change(rule: Rule) -> Rule | None:
@@ -158,10 +158,10 @@ def _divided(case: Case, program: Compilation, rng: Random) -> Case | None:
     return _with_rule(case, program, rng, change, [f"table zero{number}(n: int). zero{number}(0)."])
 
 
-def _renamed(case: Case, program: Compilation, rng: Random) -> Case | None:
+def _renamed(case: Case, program: Program, rng: Random) -> Case | None:
     """All names at once, so that names that look alike come together."""
-    module = the(program.parsed)
-    schema = the(program.schema)
+    module = program.parsed
+    schema = program.schema
     names = [n for n in schema.predicates if n != TICK and n not in FILTERS]
     rng.shuffle(names)
     words = dict(zip(names, rng.sample(_WORDS, len(_WORDS)), strict=False))
@@ -188,8 +188,8 @@ def _renamed(case: Case, program: Compilation, rng: Random) -> Case | None:
     return Case(text, facts, {words.get(n, n): rows for n, rows in case.tables.items()})
 
 
-def _in_the_future(case: Case, program: Compilation, rng: Random) -> Case | None:
-    types, schema = the(program.types), the(program.schema)
+def _in_the_future(case: Case, program: Program, rng: Random) -> Case | None:
+    types, schema = program.types, program.schema
 
     def goes_on(name: str) -> bool:
         """Whether it rests on itself without a negation: then it would go on for ever."""
@@ -219,8 +219,8 @@ def _in_the_future(case: Case, program: Compilation, rng: Random) -> Case | None
     return _with_rule(case, program, rng, change)
 
 
-def _crowded(case: Case, program: Compilation, rng: Random) -> Case | None:
-    schema = the(program.schema)
+def _crowded(case: Case, program: Program, rng: Random) -> Case | None:
+    schema = program.schema
 
     def change(rule: Rule) -> Rule | None:
         goals = [
@@ -244,10 +244,10 @@ def _crowded(case: Case, program: Compilation, rng: Random) -> Case | None:
     return _with_rule(case, program, rng, change)
 
 
-def _twice_aggregated(case: Case, program: Compilation, rng: Random) -> Case | None:
+def _twice_aggregated(case: Case, program: Program, rng: Random) -> Case | None:
     """Only where nobody reads the predicate: its number of columns changes."""
-    schema = the(program.schema)
-    module = the(program.parsed)
+    schema = program.schema
+    module = program.parsed
     read = {a.pred for r in schema.rules for a in atoms(r.body)}
     heads = [n for n, rules in schema.rules_of.items() if n not in read]
     heads = [
@@ -287,9 +287,9 @@ _CHANGES = (
 # --------------------------------------------------------------------------------- pieces
 
 
-def _whole_numbers(rule: Rule, program: Compilation) -> list[str]:
+def _whole_numbers(rule: Rule, program: Program) -> list[str]:
     """Variables that the rule's goals bind to ints."""
-    types = the(program.types)
+    types = program.types
     return [
         arg.name
         for literal in rule.body
@@ -302,13 +302,13 @@ def _whole_numbers(rule: Rule, program: Compilation) -> list[str]:
 
 def _with_rule(
     case: Case,
-    program: Compilation,
+    program: Program,
     rng: Random,
     change: Callable[[Rule], Rule | None],
     lines: list[str] | None = None,
 ) -> Case | None:
     """One rule changed, and lines put before the program."""
-    module = the(program.parsed)
+    module = program.parsed
     rules = [s for s in module.statements if isinstance(s, Rule)]
     rule = rng.choice(rules)
     changed = change(rule)
@@ -321,7 +321,7 @@ def _with_rule(
 
 def _with_goal(rule: Rule, rng: Random, goal: str) -> Rule:
     """The rule with a goal more, outside or inside one of its negations."""
-    parsed = the(compile_source(Source("goal", f"p <- {goal}."), until="parse").parsed)
+    parsed = compile_source(Source("goal", f"p <- {goal}."), until="parse").parsed
     (statement,) = (s for s in parsed.statements if isinstance(s, Rule))
     places = [n for n, x in enumerate(rule.body) if isinstance(x, Not)]
     if places and rng.random() < 0.4:

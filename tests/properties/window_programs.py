@@ -13,7 +13,7 @@ from random import Random
 from attrs import define, frozen
 from oracle.programs import Case
 
-from streamlog.compiler import Compilation, Mode, compile_source
+from streamlog.compiler import Mode, Program, compile_source
 from streamlog.diagnostics import Source
 
 SECOND = 1_000_000
@@ -51,7 +51,7 @@ class Scope:
         return Scope([], list(self.times), bound, self.count)
 
 
-def random_case(rng: Random) -> tuple[Case, Compilation]:
+def random_case(rng: Random) -> tuple[Case, Program]:
     while True:
         maker = Maker(rng)
         case = maker.case()

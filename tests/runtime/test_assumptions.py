@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamlog.compiler import Compilation, compile_source
+from streamlog.compiler import Program, compile_source
 from streamlog.diagnostics import Source
 from streamlog.kernel import Kernel
 from streamlog.runtime.engine import Engine
@@ -33,7 +33,7 @@ above(T, N) <- s(T, N), limit(L), N > L.
 """
 
 
-def program(text: str) -> Compilation:
+def program(text: str) -> Program:
     found = compile_source(Source("assumptions", text))
     assert found.ok, found.diagnostics
     return found

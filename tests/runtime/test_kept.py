@@ -12,7 +12,7 @@ import pytest
 
 from streamlog.analysis.builtins import TICK
 from streamlog.analysis.contract import Keeps, Kept
-from streamlog.compiler import Compilation, compile_file, the
+from streamlog.compiler import Program, compile_file
 from streamlog.kernel import Kernel
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import Row
@@ -29,9 +29,9 @@ PROGRAMS = sorted(
 STEPS, ROWS = 20, 8
 
 
-def texts_of(program: Compilation) -> list[str]:
+def texts_of(program: Program) -> list[str]:
     """Some of the program's own words, so that its rules have something to find."""
-    constants = (c for c in walk(the(program.module).statements) if isinstance(c, Const))
+    constants = (c for c in walk(program.module.statements) if isinstance(c, Const))
     return sorted({c.value for c in constants if isinstance(c.value, str)} | {"a", "b", "c"})[:7]
 
 
@@ -51,24 +51,24 @@ def value(type_: Type | None, texts: list[str], now: int, random: Random) -> Any
             return random.choice(texts)
 
 
-def row_of(program: Compilation, stream: str, now: int, random: Random) -> Row:
+def row_of(program: Program, stream: str, now: int, random: Random) -> Row:
     """Texts go up within a row: Example 7 does not end on a graph with cycles."""
-    arity = the(program.schema)[stream].arity
-    types = [the(program.types).column(stream, i) for i in range(1, arity)]
+    arity = program.schema[stream].arity
+    types = [program.types.column(stream, i) for i in range(1, arity)]
     texts = texts_of(program)
     values = [value(t, texts, now, random) for t in types]
     words = iter(sorted(random.sample(texts, sum(isinstance(v, str) for v in values))))
     return (now, *(next(words) if isinstance(v, str) else v for v in values))
 
 
-def batches(program: Compilation) -> Iterator[tuple[list[tuple[str, Row]], int]]:
+def batches(program: Program) -> Iterator[tuple[list[tuple[str, Row]], int]]:
     """Rows by chance, at distances that go with the contract, each batch with the progress."""
     random = Random(1)
-    contract = the(program.contract)
+    contract = program.contract
     spans = [p.kept.span for p in contract.predicates]
     spans += [d.by or 0 for p in contract.predicates for d in p.delays]
     unit = max(1, max(spans) // 20)
-    streams = the(program.schema).streams
+    streams = program.schema.streams
     now = 1_790_000_000_000_000 if program.clocks.get(streams[0]) is Type.TIME else 0
     for _ in range(STEPS):
         rows: list[tuple[str, Row]] = []
@@ -83,7 +83,7 @@ def test_memory_is_what_the_contract_says(path: Path) -> None:
     """And what was forgotten is missed by no answer: the other engine has not yet tidied up."""
     program = compile_file(ROOT / path)
     tidy, other = (Engine(program, Kernel, remember=False) for _ in range(2))
-    kept = {p.predicate.name: p.kept for p in the(program.contract).predicates}
+    kept = {p.predicate.name: p.kept for p in program.contract.predicates}
     kept[TICK] = Kept(Keeps.NOTHING)
     open_of = {
         r.core.head.pred: r.rule.head.pred for r in program.open_rules if isinstance(r.core, Rule)
@@ -108,10 +108,10 @@ def test_memory_is_what_the_contract_says(path: Path) -> None:
 
 
 def assert_one_row_per_key(
-    program: Compilation, name: str, rows: list[Row], promise: Kept, selections: int = 1
+    program: Program, name: str, rows: list[Row], promise: Kept, selections: int = 1
 ) -> None:
     """The best of each kind, for each of the selections that goals make; of the latest, all."""
-    names = the(the(program.closed).schema).column_names[name]
+    names = program.closed.schema.column_names[name]
     keys = [tuple(row[names.index(c)] for c in promise.columns) for row in rows]
     if any(e.is_time for e in promise.best):
         keys = [key for key, _ in {(k, row[0]) for k, row in zip(keys, rows, strict=True)}]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from streamlog.compiler import Compilation
+from streamlog.compiler import Program
 from streamlog.kernel import Kernel
 from streamlog.runtime.executor import END, Row
 from streamlog.spark import Running, start
@@ -49,20 +49,18 @@ def lay_out(root: Path, rows: dict[str, list[Row]], files: tuple[int, int]) -> N
             os.utime(path, (number, number))
 
 
-def wanted(
-    program: Compilation, rows: Mapping[str, list[Row]], idle: bool, ended: bool
-) -> list[Row]:
+def wanted(program: Program, rows: Mapping[str, list[Row]], idle: bool, ended: bool) -> list[Row]:
     """What is known when everything has been read, or will be known at the end."""
     latest = {stream: max(time for time, _ in some) for stream, some in rows.items()}
     progress = dict.fromkeys(STREAMS, END)
     if not ended:
         furthest = max(latest.values()) - IDLE if idle else 0
         progress = {stream: max(time, furthest) for stream, time in latest.items()}
-    return sorted(Kernel(program, {}).step(rows, progress).get("open", []))
+    return sorted(Kernel(program.closed, {}).step(rows, progress).get("open", []))
 
 
 def begin(
-    root: Path, spark: SparkSession, program: Compilation, per_batch: int | None = None
+    root: Path, spark: SparkSession, program: Program, per_batch: int | None = None
 ) -> Running:
     reader = spark.readStream.schema("T long, x string")
     if per_batch is not None:

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 from kernel_checks import Answers, arrivals, at_once, compiled, tables
 from oracle.programs import Case, random_case
 
-from streamlog.compiler import Compilation, compile_source, the
+from streamlog.compiler import Program, compile_source
 from streamlog.diagnostics import Source
 from streamlog.runtime.executor import Row
 from streamlog.syntax.ast import Atom, Output, Stream, Table
@@ -24,7 +24,7 @@ from streamlog.syntax.walk import Node, transform
 
 @frozen
 class Merged:
-    program: Compilation
+    program: Program
     text: str
     facts: dict[str, list[Row]]
     tables: dict[str, list[Row]]
@@ -33,12 +33,12 @@ class Merged:
 
 def suitable_cases(
     seeds: Iterable[int], make: Callable[[Random], Case]
-) -> Iterator[tuple[int, Case, Compilation]]:
+) -> Iterator[tuple[int, Case, Program]]:
     for seed in seeds:
         case = make(Random(seed))
         program = compiled(case)
-        assert program.plan
-        alone = any(c.is_timer or "tick" in c.preds for c in program.plan.components)
+        assert program.closed.plan
+        alone = any(c.is_timer or "tick" in c.preds for c in program.closed.plan.components)
         if not alone:
             yield seed, case, program
 
@@ -86,12 +86,12 @@ def prefixed(text: str, start: str, names: Collection[str]) -> str:
             case _:
                 return node
 
-    module = the(compile_source(Source("one", text), until="parse").parsed)
+    module = compile_source(Source("one", text), until="parse").parsed
     kept = [s for s in module.statements if not isinstance(s, Output)]
     return "".join(f"{pretty(transform(s, longer))}\n" for s in kept)
 
 
-def declared(program: Compilation, options: str) -> str | None:
+def declared(program: Program, options: str) -> str | None:
     """Its streams as declarations, if all their types are known."""
     assert program.schema and program.types
     result = ""

@@ -82,7 +82,7 @@ class Checkpoint:
     def problem(self) -> str | None:
         """What a start would say against it, before it reads any rows."""
         given = Inputs.of(self.spark, self.program, self._inputs())
-        types = column_types(self.program, given.types)
+        types = column_types(self.program.closed, given.types)
         state = str(self.root / "state")
         try:
             Run(self.spark, self.program, given, types, self._sinks(), state)
@@ -102,7 +102,7 @@ class Checkpoint:
         return found
 
     def wanted(self) -> dict[str, list[Row]]:
-        kernel = Kernel(self.program, {"known": [(x,) for x in "abc"]})
+        kernel = Kernel(self.program.closed, {"known": [(x,) for x in "abc"]})
         answers = kernel.step(self.rows, dict.fromkeys(STREAMS, END))
         return {name: sorted(answers[name]) for name in OUTPUTS}
 

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.analysis.types import TypeTable
 from streamlog.app.cli import main
-from streamlog.compiler import Compilation, Mode
+from streamlog.compiler import Mode, Program
 from streamlog.plan.paths import Paths
 from streamlog.spark import graph, graph_calls
 from streamlog.spark.graph_calls import ELSEWHERE, available
@@ -135,7 +135,7 @@ def test_the_rows_are_those_of_the_rules(spark: SparkSession, program: str, expe
     assert rows_of(graph.relation(found, given, relations)) == set(kernel[found.pred])
 
 
-def types_of(program: Compilation, pred: str) -> list[str]:
+def types_of(program: Program, pred: str) -> list[str]:
     closed = program.closed
     assert closed and closed.schema and isinstance(closed.types, TypeTable)
     types = [closed.types.column(pred, i) for i in range(closed.schema[pred].arity)]

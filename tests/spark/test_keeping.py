@@ -11,7 +11,7 @@ from runtime.test_kept import PROGRAMS, assert_one_row_per_key, batches
 
 import streamlog
 from streamlog.analysis.contract import Keeps
-from streamlog.compiler import compile_file, the
+from streamlog.compiler import compile_file
 from streamlog.kernel import Kernel
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import Row
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def per_key(path: Path) -> bool:
-    contract = the(compile_file(ROOT / path).contract)
+    contract = compile_file(ROOT / path).contract
     return any(p.kept.what is Keeps.PER_KEY for p in contract.predicates)
 
 
@@ -37,7 +37,7 @@ def test_one_row_per_key(path: Path) -> None:
     # Components in kernels keep their own state, which `tests/runtime` looks at.
     promised = {
         p.predicate.name: p.kept
-        for p in the(program.contract).predicates
+        for p in program.contract.predicates
         if p.kept.what is Keeps.PER_KEY
     }
     for batch, now in list(batches(program))[:4]:
@@ -49,7 +49,7 @@ def test_one_row_per_key(path: Path) -> None:
         for name, rows in spark.executor.holding().items():
             if name in promised:
                 past = [row for row in rows if row[0] < now - promised[name].span]
-                goals = {i.where for i in the(program.plan).indexes if i.pred == name}
+                goals = {i.where for i in program.closed.plan.indexes if i.pred == name}
                 assert_one_row_per_key(program, name, past, promised[name], len(goals))
 
 
@@ -66,7 +66,7 @@ q(T, K) <- ask(T, K), not (p(T0, K), T0 < T).
 def test_a_row_that_is_found_after_a_later_one_is_kept(spark: SparkSession, tmp_path: Path) -> None:
     """The later one is not old yet for questions that come between the two."""
     program = streamlog.compile(LATER_FIRST)
-    types = column_types(program, {})
+    types = column_types(program.closed, {})
     found: list[Row] = []
     sink = Relations(lambda rows, _: found.extend(map(tuple, rows.collect())))
     run = Run(spark, program, Inputs.of(spark, program, {}), types, {"q": sink}, str(tmp_path))

@@ -15,7 +15,7 @@ from oracle.programs import random_case
 from pyspark.sql import DataFrame, SparkSession
 
 import streamlog
-from streamlog.compiler import Compilation, the
+from streamlog.compiler import Program
 from streamlog.kernel import Kernel
 from streamlog.plan.parts import Strategy, part
 from streamlog.plan.pivot import Pivot, find, seat
@@ -96,7 +96,7 @@ def test_they_find_what_one_does(spark: SparkSession, case: str) -> None:
     if "table valid" in text:
         given["valid"] = VALID
         frames["valid"] = spark.createDataFrame(VALID, "badge long, door string")
-    wanted = Kernel(program, given).step(streams, dict.fromkeys(streams, END))
+    wanted = Kernel(program.closed, given).step(streams, dict.fromkeys(streams, END))
     for name in wanted:
         with Jobs(spark, "test") as jobs:
             answers = run(program, frames, kernels=3)
@@ -109,17 +109,17 @@ def test_they_find_what_one_does(spark: SparkSession, case: str) -> None:
 
 def has_pivot(seed: int) -> bool:
     program = compiled(random_case(Random(seed)))
-    plan, closed = the(program.plan), the(program.closed)
+    plan, closed = program.closed.plan, program.closed
     defined = {r.rule.head.pred for r in plan.rules}
     whole = part(plan, [c for c in plan.components if c.preds[0] in defined])
-    return find(whole, the(closed.schema).is_temporal, the(closed.types).column) is not None
+    return find(whole, closed.schema.is_temporal, closed.types.column) is not None
 
 
 def test_random_programs(spark: SparkSession) -> None:
     together = merged(filter(has_pivot, range(30)))
     given = {**together.facts, **together.tables}
-    types = column_types(together.program, types_of_rows(given))
-    names = the(together.program.schema).column_names
+    types = column_types(together.program.closed, types_of_rows(given))
+    names = together.program.schema.column_names
     frames = {
         name: spark.createDataFrame(wire.relation(rows, types[name]).rename_columns(names[name]))
         for name, rows in given.items()
@@ -151,7 +151,7 @@ def test_values_have_the_seats_that_spark_says(spark: SparkSession) -> None:
     frame = spark.createDataFrame(rows, "c0 long, c1 string, c2 boolean")
     for column in range(3):
         pivot = Pivot({"p": column})
-        program = Compilation(streamlog.compile(MINPATH).source)
+        program = Program(streamlog.compile(MINPATH).source)
         job = tasks.Job(program, {}, 0, Limits(), 3, pivot, kernels=5)
         for row in tasks.seated(frame, job, "p").collect():
             assert row["part"] == seat(row[column], 5)
@@ -199,7 +199,7 @@ def test_a_restart_keeps_the_number(spark: SparkSession, tmp_path: Path) -> None
             running.stop()
     running.end()
     program = streamlog.compile(LOCKOUT)
-    wanted = Kernel(program, {"valid": VALID}).step({"request": rows}, {"request": END})
+    wanted = Kernel(program.closed, {"valid": VALID}).step({"request": rows}, {"request": END})
     for name, found in stream.found.items():
         assert sorted(found) == sorted(wanted[name])
 

@@ -89,7 +89,7 @@ def test_killed_and_started_again(tmp_path: Path) -> None:
     assert "ended" in out or "has ended" in err, err
     program = streamlog.compile(PROGRAM)
     given = {name: sorted(set(rows)) for name, rows in facts.items()}
-    wanted = Kernel(program, {}).step(given, dict.fromkeys(given, END))
+    wanted = Kernel(program.closed, {}).step(given, dict.fromkeys(given, END))
     for name in ("open", "first"):
         files = sorted((tmp_path / "out" / name).rglob("part*.parquet"))
         found = [tuple(r.values()) for f in files for r in pq.ParquetFile(f).read().to_pylist()]

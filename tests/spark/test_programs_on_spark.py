@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from runtime.test_kept import batches, texts_of, value
 
 from streamlog.app.ruletest import Options, run_suite, suite_of
-from streamlog.compiler import Compilation, Mode, compile_file, the
+from streamlog.compiler import Mode, Program, compile_file
 from streamlog.kernel import Kernel
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import END, Row
@@ -35,24 +35,24 @@ def test_rules(path: Path) -> None:
     assert [v.problems for v in found.verdicts if not v.passed] == []
 
 
-def rows_by_chance(program: Compilation) -> dict[str, list[Row]]:
+def rows_by_chance(program: Program) -> dict[str, list[Row]]:
     """The first of those that the test of what is kept uses."""
-    rows: dict[str, list[Row]] = {s: [] for s in the(program.schema).streams}
+    rows: dict[str, list[Row]] = {s: [] for s in program.schema.streams}
     for batch, _ in list(batches(program))[:3]:
         for stream, row in batch:
             rows[stream].append(row)
     return {stream: sorted(set(some)) for stream, some in rows.items()}
 
 
-def tables_by_chance(program: Compilation) -> dict[str, list[Row]]:
+def tables_by_chance(program: Program) -> dict[str, list[Row]]:
     """Of tables whose files are nowhere."""
-    rng, texts, types = Random(2), texts_of(program), the(program.types)
+    rng, texts, types = Random(2), texts_of(program), program.types
     lost = [i.pred for i in declared_inputs(program) if not i.path.exists()]
     return {
         name: [
             tuple(
                 value(types.column(name, i), texts, 0, rng)
-                for i in range(the(program.schema)[name].arity)
+                for i in range(program.schema[name].arity)
             )
             for _ in range(8)
         ]
@@ -61,11 +61,11 @@ def tables_by_chance(program: Compilation) -> dict[str, list[Row]]:
 
 
 def answers(
-    program: Compilation, rows: dict[str, list[Row]], tables: dict[str, list[Row]]
+    program: Program, rows: dict[str, list[Row]], tables: dict[str, list[Row]]
 ) -> dict[str, list[Row]]:
     known = Engine(program, Kernel, tables).tables
-    found = Kernel(program, known).step(rows, dict.fromkeys(rows, END))
-    return {name: sorted(found.get(name, [])) for name in the(program.contract).outputs}
+    found = Kernel(program.closed, known).step(rows, dict.fromkeys(rows, END))
+    return {name: sorted(found.get(name, [])) for name in program.contract.outputs}
 
 
 def same(found: list[Row], wanted: list[Row]) -> bool:
@@ -82,8 +82,8 @@ def test_rows_by_chance_at_once(path: Path, spark: SparkSession) -> None:
     mode = Mode.BATCH if "stored" in path.parts else Mode.STREAM
     program = compile_file(ROOT / path, mode=mode)
     rows, tables = rows_by_chance(program), tables_by_chance(program)
-    types = column_types(program, types_of_rows({**rows, **tables}))
-    names = the(program.schema).column_names
+    types = column_types(program.closed, types_of_rows({**rows, **tables}))
+    names = program.schema.column_names
     frames = {
         s: spark.createDataFrame(wire.relation(some, types[s]), wire.columns(types[s])).toDF(
             *names[s]

@@ -62,7 +62,7 @@ OTHERS = [(first, s) for first in SOME for s in (Strategy.FIXPOINT, Strategy.KER
 @pytest.mark.parametrize(("first", "strategy"), [*((first, None) for first in SHARDS), *OTHERS])
 def test_at_once(first: int, strategy: Strategy | None) -> None:
     given = together(first)
-    executor = SparkExecutor(given.program, given.tables, strategy=strategy)
+    executor = SparkExecutor(given.program.closed, given.tables, strategy=strategy)
     found = executor.step(given.facts, dict.fromkeys(given.facts, END))
     assert not differences(collected([found], list(given.answers)), given.answers)
 
@@ -74,7 +74,7 @@ def unusual_case(rng: Random) -> Case:
 @pytest.mark.parametrize("first", SHARDS[::7])
 def test_unusual_programs(first: int) -> None:
     given = together(first, unusual_case)
-    executor = SparkExecutor(given.program, given.tables)
+    executor = SparkExecutor(given.program.closed, given.tables)
     found = executor.step(given.facts, dict.fromkeys(given.facts, END))
     assert not differences(collected([found], list(given.answers)), given.answers)
 
@@ -85,7 +85,7 @@ def test_programs_that_went_wrong(strategy: Strategy | None) -> None:
     paths = [p for p in FOUND if strategy is not None or p.stem != "many_goals"]
     texts = iter([p.read_text(encoding="utf-8") for p in paths])
     given = merged(range(len(paths)), make=lambda rng: Case(next(texts), {}, {}))
-    executor = SparkExecutor(given.program, given.tables, strategy=strategy)
+    executor = SparkExecutor(given.program.closed, given.tables, strategy=strategy)
     found = executor.step(given.facts, dict.fromkeys(given.facts, END))
     assert not differences(collected([found], list(given.answers)), given.answers)
 
@@ -96,7 +96,7 @@ def test_in_steps(first: int, make: Callable[[Random], Case]) -> None:
     given = together(first, make)
     rng = Random(first)
     strategy = rng.choice([None, Strategy.FIXPOINT])
-    executor = SparkExecutor(given.program, given.tables, strategy=strategy)
+    executor = SparkExecutor(given.program.closed, given.tables, strategy=strategy)
     steps = executor_steps(rng, given.facts)
     cuts = sorted(rng.sample(range(1, len(steps)), min(2, len(steps) - 1)))
     outputs = []
@@ -111,8 +111,8 @@ def test_in_steps(first: int, make: Callable[[Random], Case]) -> None:
 
 def speaks_of_all_time(seed: int) -> bool:
     program = compiled(random_case(Random(seed)))
-    assert program.plan
-    return any(c.is_timer or "tick" in c.preds for c in program.plan.components)
+    assert program.closed.plan
+    return any(c.is_timer or "tick" in c.preds for c in program.closed.plan.components)
 
 
 @pytest.mark.parametrize("seed", [s for s in range(SEED, SEED + 30) if speaks_of_all_time(s)])
@@ -120,7 +120,7 @@ def test_programs_that_speak_of_all_time(seed: int) -> None:
     """Timers and `tick`, which cannot be merged with others."""
     case = random_case(Random(seed))
     program = compiled(case)
-    executor = SparkExecutor(program, tables(program, case))
+    executor = SparkExecutor(program.closed, tables(program, case))
     facts = arrivals(program, case)
     found = collected([executor.step(facts, dict.fromkeys(facts, END))], closed_derived(program))
     assert not differences(found, at_once(program, case))

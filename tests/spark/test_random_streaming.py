@@ -46,7 +46,7 @@ def test_micro_batches(
     idle = rng.choice([None, IDLE])
     given = merged(range(first, min(first + SHARD, SEED + PAIRS)), SLACK, make, idle)
     program = given.program
-    types = column_types(program, types_of_rows({**given.facts, **given.tables}))
+    types = column_types(program.closed, types_of_rows({**given.facts, **given.tables}))
     found: dict[str, list[Row]] = {name: [] for name in given.answers}
 
     def frame(name: str, rows: list[Row]):

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from streaming import compiled
 
-from streamlog.compiler import Compilation
+from streamlog.compiler import Program
 from streamlog.runtime.ingest import Checker, Reject
 from streamlog.spark.ingest import ColumnsError, checked, data_types
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
@@ -233,7 +233,7 @@ def test_a_bad_row_as_it_came(spark: SparkSession) -> None:
     assert row.raw == '{"T":1,"area":"\ufffdA"}'
 
 
-def told(frame: DataFrame, program: Compilation = PROGRAM, text: bool = False) -> dict[int, Type]:
+def told(frame: DataFrame, program: Program = PROGRAM, text: bool = False) -> dict[int, Type]:
     return data_types(frame, program, "clock", text)
 
 

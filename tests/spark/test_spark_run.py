@@ -156,7 +156,7 @@ def test_a_stepwise_component_is_one_job(spark: SparkSession) -> None:
     with Jobs(spark, "test") as jobs:
         answers = run(program, {"arc": rows(spark, arcs, "T long, a string, b string, d long")})
         found = {tuple(row) for row in answers["path"].collect()}
-    assert found == set(Kernel(program, {}).step({"arc": arcs}, {"arc": END})["path"])
+    assert found == set(Kernel(program.closed, {}).step({"arc": arcs}, {"arc": END})["path"])
     assert jobs.count == 1
 
 

@@ -18,7 +18,7 @@ from runtime.test_malformed import PROGRAM as MALFORMED
 from runtime.test_malformed import bad_csv, bad_json, good_rows
 from streaming import compiled
 
-from streamlog.compiler import Compilation
+from streamlog.compiler import Program
 from streamlog.runtime import sources as local
 from streamlog.runtime.ingest import Checker, Reject
 from streamlog.runtime.sources import SourceError
@@ -46,7 +46,7 @@ def interpreted(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator
 def on_spark(
     spark: SparkSession,
     path: Path,
-    program: Compilation = S,
+    program: Program = S,
     types: tuple[Type, ...] = TYPES,
     header: bool = True,
 ) -> tuple[Counter[Any], list[Any]]:

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import streamlog
 from streamlog.app.run_spark import live_line
-from streamlog.compiler import Compilation
+from streamlog.compiler import Program
 from streamlog.kernel import Kernel
 from streamlog.runtime.checkpoint import CheckpointError
 from streamlog.runtime.executor import END, Row
@@ -57,7 +57,7 @@ class Folders:
             table = pa.table({"T": [r[0] for r in some], "x": [r[1] for r in some]})
             pq.write_table(table, self.root / stream / f"{self.batches:03}.parquet")
 
-    def start(self, program: Compilation) -> Running:
+    def start(self, program: Program) -> Running:
         inputs = {
             stream: self.spark.readStream.schema("T long, x string").parquet(
                 str(self.root / stream)
@@ -112,7 +112,7 @@ def test_micro_batches_with_restarts(spark: SparkSession, tmp_path: Path) -> Non
     assert [f.jobs for f in running.figures if not any(f.answers.values())] in ([], [2], [2, 2])
     running.end()
     kept, late = in_time(given)
-    wanted = Kernel(program, {}).step(kept, dict.fromkeys(STREAMS, END))
+    wanted = Kernel(program.closed, {}).step(kept, dict.fromkeys(STREAMS, END))
     for name in OUTPUTS:
         assert sorted(folders.found[name]) == sorted(wanted.get(name, [])), name
     assert len(folders.found["late"]) == late > 0
