@@ -2,178 +2,70 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from attrs import evolve, field, fields, frozen
+from attrs import evolve, fields, frozen
 
 from streamlog.analysis.advice import advice, kept_for_ever
-from streamlog.analysis.contract import Contract, as_executed, contract, is_as_soon
-from streamlog.analysis.dependency import Graph, dependencies, mark_of
+from streamlog.analysis.contract import as_executed, contract, is_as_soon
+from streamlog.analysis.dependency import dependencies, mark_of
 from streamlog.analysis.premap import check_extrema
 from streamlog.analysis.refusals import STREAM_ONLY, refusals
-from streamlog.analysis.safety import Safety, check_safety
-from streamlog.analysis.schema import Kind, Schema, resolve
-from streamlog.analysis.sequential import Class, RuleClass, classify_all
-from streamlog.analysis.strata import Strata, stratify
+from streamlog.analysis.retention import retentions
+from streamlog.analysis.safety import check_safety
+from streamlog.analysis.schema import Kind, resolve
+from streamlog.analysis.sequential import classify_all
+from streamlog.analysis.strata import stratify
 from streamlog.analysis.temporal import check_heads
-from streamlog.analysis.time.reach import Assumption, BranchTime, reaches
-from streamlog.analysis.types import Given, TypeTable, infer
+from streamlog.analysis.time.reach import reaches
+from streamlog.analysis.types import infer
 from streamlog.analysis.versions import Case, Version, split_all
 from streamlog.codes import Severity
-from streamlog.diagnostics import Diagnostic, Source, in_order
+from streamlog.diagnostics import Diagnostic, Source
 from streamlog.plan.lower import lower
-from streamlog.plan.steps import Plan
-from streamlog.rewrite.bistate import Bistate, bistate
+from streamlog.rewrite.bistate import bistate
 from streamlog.rewrite.close import close
 from streamlog.rewrite.constants import constants
 from streamlog.rewrite.desugar import desugar
-from streamlog.rewrite.open_predicates import OpenRule, open_rules
-from streamlog.syntax.ast import Module, Rule, Type
+from streamlog.rewrite.number import numbered
+from streamlog.rewrite.open_predicates import open_rules
+from streamlog.stages import (
+    Analysed,
+    Bistated,
+    Closed,
+    Compilation,
+    Mode,
+    Narrowed,
+    Opened,
+    Parsed,
+    Planned,
+    Program,
+    Resolved,
+    Safe,
+    Stratified,
+    Timed,
+    Typed,
+)
+from streamlog.syntax.ast import Module, Rule
 from streamlog.syntax.load import load, read
 from streamlog.syntax.parse import parse
 from streamlog.syntax.walk import variables
 
-S = TypeVar("S", bound="Compilation")
-
-
-class Mode(enum.Enum):
-    STREAM = "stream"
-    BATCH = "batch"  # over stored data: blocking is fine, the end of the data is known
-
-
-# ------------------------------------------------------------------------------------ stages
-
-
-@frozen(slots=False, kw_only=True)
-class Compilation:
-    """A text on its way to a program. Each pass makes the next stage of it, which has all that
-    the stages before have; errors stop it where they are found."""
-
-    source: Source
-    mode: Mode = Mode.STREAM
-    root: Path | None = None  # where `use` may look; None: nowhere
-    diagnostics: tuple[Diagnostic, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        return not any(d.is_error for d in self.diagnostics)
-
-    def to(self, stage: type[S], diagnostics: Iterable[Diagnostic] = (), **made: Any) -> S:
-        """The stage with what a pass has made, or found out."""
-        known = {a.name: getattr(self, a.name) for a in fields(type(self))}
-        found = in_order((*self.diagnostics, *diagnostics))
-        return stage(**{**known, **made, "diagnostics": found})
-
-
-@frozen(slots=False, kw_only=True)
-class Parsed(Compilation):
-    parsed: Module  # as the text has it
-    module: Module  # with the files it uses, and after desugaring in simple form
-    given: Given = field(factory=dict, repr=False)  # types of columns that are known already
-
-
-@frozen(slots=False, kw_only=True)
-class Resolved(Parsed):
-    schema: Schema
-
-
-@frozen(slots=False, kw_only=True)
-class Typed(Resolved):
-    types: TypeTable
-
-    @cached_property
-    def clocks(self) -> Mapping[str, Type | None]:
-        """The type of each timestamped predicate's clock."""
-        predicates = self.schema.predicates.items()
-        return {n: self.types.column(n, 0) for n, p in predicates if p.temporal}
-
-
-@frozen(slots=False, kw_only=True)
-class Safe(Typed):
-    safety: Safety
-
-
-@frozen(slots=False, kw_only=True)
-class Timed(Safe):
-    times: tuple[BranchTime, ...]
-    graph: Graph
-
-
-@frozen(slots=False, kw_only=True)
-class Stratified(Timed):
-    strata: Strata
-    rules: tuple[RuleClass, ...]
-
-    @property
-    def runs_by_the_clock(self) -> bool:
-        """Whether no fact waits for ever; else the program is for stored data only."""
-        return not self.strata.growing and all(r.kind is not Class.BLOCKING for r in self.rules)
-
-
-@frozen(slots=False, kw_only=True)
-class Analysed(Stratified):
-    cases: tuple[Case, ...]
-    contract: Contract
-
-
-@frozen(slots=False, kw_only=True)
-class Planned(Analysed):
-    """What executors run: rules without open predicates, and their pipelines."""
-
-    plan: Plan = field(repr=False)
-
-
-@frozen(slots=False, kw_only=True)
-class Opened(Analysed):
-    open_rules: tuple[OpenRule, ...]
-
-
-@frozen(slots=False, kw_only=True)
-class Closed(Opened):
-    closed: Analysed = field(repr=False)  # without open predicates
-
-    @property
-    def assumptions(self) -> tuple[Assumption, ...]:
-        """What its time rests on that only the facts of tables say."""
-        times = (*self.times, *self.closed.times)
-        return tuple(dict.fromkeys(a for t in times for a in t.assumes))
-
-
-@frozen(slots=False, kw_only=True)
-class Narrowed(Closed):
-    for_answers: Module = field(repr=False)  # of the closed program, what answers rest on
-
-
-@frozen(slots=False, kw_only=True)
-class Bistated(Narrowed):
-    bistate: Bistate | None = field(repr=False)  # None: some fact waits for ever
-
-
-@frozen(slots=False, kw_only=True)
-class Program(Bistated):
-    """A text without errors. It speaks of the rules as they were written; `closed` is what runs."""
-
-    closed: Planned = field(repr=False)
-
-    @cached_property
-    def focused(self) -> Program:
-        """The program for a run that shows its answers and nothing else: rules are made for the
-        constants that are asked for, if time still allows them then. Other predicates may lack
-        rows."""
-        if self.for_answers is self.closed.module:
-            return self
-        made = _analysed(self, self.for_answers)
-        # `tick` sees all streams.
-        if not isinstance(made, Analysed) or made.schema.streams != self.closed.schema.streams:
-            return self
-        return evolve(self, closed=_planned(made))
-
-
-# ------------------------------------------------------------------------------------ passes
+# What the passes are for, and what comes out at their end.
+__all__ = [
+    "PASSES",
+    "Compilation",
+    "Mode",
+    "Parsed",
+    "Planned",
+    "Program",
+    "compile_file",
+    "compile_module",
+    "compile_source",
+    "focused",
+]
 
 
 @frozen
@@ -202,10 +94,11 @@ def _desugar(program: Parsed) -> Parsed:
 
 
 def _schema(program: Parsed) -> Resolved:
-    schema, diagnostics = resolve(program.module)
+    module = numbered(program.module)
+    schema, diagnostics = resolve(module)
     if not any(d.is_error for d in diagnostics):
         diagnostics += tuple(check_heads(schema.rules, schema.is_temporal))
-    return program.to(Resolved, diagnostics, schema=schema)
+    return program.to(Resolved, diagnostics, module=module, schema=schema)
 
 
 def _types(program: Resolved) -> Typed:
@@ -252,9 +145,18 @@ def _contract(program: Stratified) -> Analysed:
     too_many: tuple[Diagnostic, ...] = ()
     if program.runs_by_the_clock:
         cases, too_many = split_all(program.times, schema, strata.potential)
-    promised = contract(schema, program.safety, program.clocks, program.graph, program.rules, cases)
+    retained = retentions(program.times, cases, strata.potential)
+    promised = contract(
+        schema,
+        program.safety,
+        program.clocks,
+        program.graph,
+        program.rules,
+        retained.values() if cases else (),
+    )
     diagnostics = (*too_many, *advice(schema, strata, promised))
-    return program.to(Analysed, diagnostics, cases=cases, contract=promised)
+    made = {"cases": cases, "retained": retained, "contract": promised}
+    return program.to(Analysed, diagnostics, **made)
 
 
 def _open_predicates(program: Analysed) -> Opened:
@@ -360,6 +262,18 @@ def _plan(program: Bistated) -> Program:
     return program.to(Program, closed=_planned(program.closed))
 
 
+def focused(program: Program) -> Program:
+    """The program for a run that shows its answers and nothing else: rules are made for the
+    constants that are asked for, if time still allows them then. Other predicates may lack rows."""
+    if program.for_answers is program.closed.module:
+        return program
+    made = _analysed(program, program.for_answers)
+    # `tick` sees all streams.
+    if not isinstance(made, Analysed) or made.schema.streams != program.closed.schema.streams:
+        return program
+    return evolve(program, closed=_planned(made))
+
+
 def _planned(closed: Analysed) -> Planned:
     plan = lower(
         closed.schema,
@@ -368,7 +282,7 @@ def _planned(closed: Analysed) -> Planned:
         closed.graph,
         closed.strata,
         closed.contract,
-        closed.cases,
+        closed.retained,
     )
     known = {a.name: getattr(closed, a.name) for a in fields(Analysed)}
     return Planned(**known, plan=plan)

@@ -24,6 +24,7 @@ LAYERS = (
     ("analysis",),
     ("rewrite",),
     ("plan",),
+    ("stages",),
     ("compiler",),
     ("runtime",),
     ("kernel",),

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import evolve, field, frozen
 
 from streamlog.analysis.builtins import TICK
 from streamlog.analysis.dependency import Edge, Graph
-from streamlog.analysis.enough import Enough, enough
+from streamlog.analysis.retention import Retention
 from streamlog.analysis.safety import Safety
 from streamlog.analysis.schema import Kind, Predicate, Schema
 from streamlog.analysis.sequential import Class, RuleClass
-from streamlog.analysis.versions import Case
 from streamlog.syntax.ast import Atom, Rule, Type
 from streamlog.syntax.walk import atoms
 
@@ -101,10 +100,10 @@ def contract(
     clocks: Mapping[str, Type | None],
     graph: Graph,
     rules: tuple[RuleClass, ...],
-    cases: Iterable[Case],
+    retained: Iterable[Retention],
 ) -> Contract:
     delays, decided = _delays(schema, graph)
-    kept = _kept(schema, safety, _lags(safety, graph, delays), tuple(cases))
+    kept = _kept(schema, safety, _lags(safety, graph, delays), retained)
     predicates = []
     for name, predicate in schema.predicates.items():
         kinds = [r.kind for r in rules if r.rule.head.pred == name]
@@ -243,13 +242,12 @@ def _kept(
     schema: Schema,
     safety: Safety,
     lags: Mapping[str, int | None],
-    cases: tuple[Case, ...],
+    retained: Iterable[Retention],
 ) -> dict[str, Kept]:
     """What future answers may still need of each predicate's facts.
 
     A fact of q at t serves answers up to t - back; all of those are given once progress has
-    passed by the lag of the answer. Of a goal without look-back, `analysis.enough` says which
-    rows are needed for ever.
+    passed by the lag of the answer.
     """
     kept: dict[str, Kept] = {}
     for name, predicate in schema.predicates.items():
@@ -260,38 +258,31 @@ def _kept(
                 kept[name] = Kept(Keeps.SPAN, keep.value.value)
         else:
             kept[name] = Kept(Keeps.STATIC)
-    for case in cases:
-        rule = case.time.rule
-        lag = lags.get(rule.head.pred, 0)
-        back = {id(g.atom): g.back for g in case.time.goals}
-        needs = [(g.atom, _recent(g.atom, rule, back[id(g.atom)], lag)) for g in case.timed]
-        if lag is not None:
-            old = ((atom, rows) for atom, rows in enough(case) if back[id(atom)] is None)
-            needs += ((atom, _for_ever(atom, rule, rows, schema)) for atom, rows in old)
-        for atom, need in needs:
-            name = atom.pred
-            if name in kept and not safety.is_open(name):
+    for goal in retained:
+        name = goal.goal.pred
+        if name in kept and not safety.is_open(name):
+            for need in _needs(goal, lags.get(goal.rule.head.pred, 0), schema):
                 kept[name] = _more(kept[name], need)
     return kept
 
 
-def _recent(atom: Atom, rule: Rule, back: int | None, lag: int | None) -> Kept:
+def _needs(retained: Retention, lag: int | None, schema: Schema) -> Iterator[Kept]:
+    rule, goal, back = retained.rule, retained.goal, retained.back
     if lag is None:  # asked for at any earlier time
-        return Kept(Keeps.EVERYTHING, because=rule)
-    if back is None or lag <= back:
-        return Kept(Keeps.NOTHING)
-    return Kept(Keeps.SPAN, lag - back, because=rule, goal=atom)
-
-
-def _for_ever(atom: Atom, rule: Rule, rows: Enough | None, schema: Schema) -> Kept:
-    if rows is None:
-        return Kept(Keeps.EVERYTHING, because=rule, goal=atom)
-    names = schema.column_names[atom.pred]
-    columns = tuple(names[position] for position in rows.key)
-    best: tuple[Extreme, ...] = ()
-    if rows.best:
-        best = (Extreme(names[rows.best.column], rows.best.highest, rows.best.column == 0),)
-    return Kept(Keeps.PER_KEY, 0, columns, best, rule, atom)
+        yield Kept(Keeps.EVERYTHING, because=rule)
+    elif back is not None:
+        if lag > back:
+            yield Kept(Keeps.SPAN, lag - back, because=rule, goal=goal)
+    elif retained.sufficient is None:
+        yield Kept(Keeps.EVERYTHING, because=rule, goal=goal)
+    else:
+        names = schema.column_names[goal.pred]
+        for rows in retained.sufficient:
+            columns = tuple(names[position] for position in rows.key)
+            best: tuple[Extreme, ...] = ()
+            if rows.best:
+                best = (Extreme(names[rows.best.column], rows.best.highest, rows.best.column == 0),)
+            yield Kept(Keeps.PER_KEY, 0, columns, best, rule, goal)
 
 
 _ORDER = (Keeps.STATIC, Keeps.NOTHING, Keeps.SPAN, Keeps.PER_KEY, Keeps.EVERYTHING)

@@ -25,13 +25,13 @@ def refusals(
 ) -> tuple[Diagnostic, ...]:
     result: list[Diagnostic] = []
     no_meaning = (*strata.at_one_instant, *strata.on_future)
-    explained = {id(e.atom) for c in (*no_meaning, *strata.growing) for e in c}
+    explained = {e.atom.span for c in (*no_meaning, *strata.growing) for e in c if e.atom}
     result += (_one_instant(cycle, clocks) for cycle in strata.at_one_instant)
     result += (_on_future(cycle, clocks) for cycle in strata.on_future)
     result += (_growing(cycle, clocks) for cycle in strata.growing)
     for time in times:
         for goal in time.goals:
-            if goal.is_blocking and id(goal.atom) not in explained:
+            if goal.is_blocking and goal.atom.span not in explained:
                 result.append(_blocking(schema, time, goal, clocks))
     return tuple(result)
 

@@ -58,15 +58,15 @@ def classify_all(
 ) -> tuple[RuleClass, ...]:
     by_rule: dict[int, list[BranchTime]] = {}
     for time in times:
-        by_rule.setdefault(id(time.rule), []).append(time)
+        by_rule.setdefault(time.rule.number, []).append(time)
     rules = tuple(rules)
     strict: dict[str, bool] = {}
     for rule in rules:
-        mine = by_rule.get(id(rule), [])
+        mine = by_rule.get(rule.number, [])
         is_strict = all(g.ahead is not None and g.ahead < 0 for t in mine for g in t.goals)
         strict[rule.head.pred] = strict.get(rule.head.pred, True) and is_strict
     return tuple(
-        classify(rule, by_rule.get(id(rule), []), strict)
+        classify(rule, by_rule.get(rule.number, []), strict)
         if is_temporal.get(rule.head.pred)
         else RuleClass(rule, Class.STATIC)
         for rule in rules

@@ -10,7 +10,9 @@ from attrs import evolve
 from streamlog.analysis.types import ANY
 from streamlog.app import show
 from streamlog.app.graph import arrows
-from streamlog.compiler import (
+from streamlog.plan.explain import explain
+from streamlog.rewrite.desugar import printable
+from streamlog.stages import (
     Analysed,
     Bistated,
     Closed,
@@ -25,8 +27,6 @@ from streamlog.compiler import (
     Timed,
     Typed,
 )
-from streamlog.plan.explain import explain
-from streamlog.rewrite.desugar import printable
 from streamlog.syntax.ast import Module
 from streamlog.syntax.pretty import pretty
 
@@ -119,7 +119,7 @@ def _lines(lines: Iterator[str]) -> str:
 
 
 # By pass: the stage that has what it makes, and the text of that.
-_DUMPS: dict[str, tuple[type[Compilation], Callable[[Any], str]]] = {
+DUMPS: dict[str, tuple[type[Compilation], Callable[[Any], str]]] = {
     "parse": (Parsed, _parse),
     "load": (Parsed, _module),
     "desugar": (Parsed, _desugar),
@@ -139,5 +139,5 @@ _DUMPS: dict[str, tuple[type[Compilation], Callable[[Any], str]]] = {
 
 def dump(program: Compilation, name: str) -> str | None:
     """What a pass has made; None when errors kept the compiler from coming that far."""
-    stage, text = _DUMPS[name]
+    stage, text = DUMPS[name]
     return text(program) if isinstance(program, stage) else None

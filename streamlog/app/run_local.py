@@ -112,6 +112,7 @@ class LocalRun:
         return found
 
     def _engine(self) -> Engine:
+        from streamlog.compiler import focused
         from streamlog.kernel import Kernel
         from streamlog.runtime.engine import Engine
         from streamlog.runtime.ingest import Checker
@@ -122,7 +123,7 @@ class LocalRun:
             if source.pred not in self.schema.streams:
                 checker = Checker(self.program, source.pred)
                 tables.setdefault(source.pred, []).extend(read(source, checker))
-        return Engine(self.program.focused, Kernel, tables, self.limits, remember=False)
+        return Engine(focused(self.program), Kernel, tables, self.limits, remember=False)
 
     def _resume(self, folder: Path) -> Mapping[str, Any]:
         """What the last checkpoint says about files, if there is one."""

@@ -120,7 +120,7 @@ class Memory:
                 count = stores.forget(index, rows, frontiers.horizon(self.plan.readers[index]))
                 if old := self.plan.thinned.get(index):
                     until = frontiers.horizon(old.readers)
-                    count -= stores.thin(index, rows, until, old.enough, arity)
+                    count -= stores.thin(index, rows, until, old.sufficient, arity)
                 left = max(left, count)
         seen = self.seen(pred)
         if seen:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
-from streamlog.analysis.enough import Enough
+from streamlog.analysis.sufficient_rows import SufficientRows
 from streamlog.plan.steps import Index, Store
 from streamlog.runtime.executor import Row
 
@@ -189,7 +189,9 @@ def _replace(held: Any, kept: list[Any]) -> None:
 # ---------------------------------------------------------------------------- thinning
 
 
-def thin(index: Index, stored: Stored, until: int, enough: Sequence[Enough], arity: int) -> int:
+def thin(
+    index: Index, stored: Stored, until: int, enough: Sequence[SufficientRows], arity: int
+) -> int:
     """Of rows earlier than `until`, keep those that are enough; returns how many went."""
     place = {column: at for at, column in enumerate(positions(index, arity))}
     if 0 not in place or index.sums:
@@ -256,7 +258,7 @@ def _drop(index: Index, stored: Stored, key: Any, places: set[int]) -> None:
 class Chosen:
     """Which of some rows are enough."""
 
-    def __init__(self, rows: Enough, place: dict[int, int]) -> None:
+    def __init__(self, rows: SufficientRows, place: dict[int, int]) -> None:
         """`place` says where in a row the columns are; the others have one value only."""
         self.columns = _picking([place[c] for c in rows.columns if c in place])
         self.best = rows.best

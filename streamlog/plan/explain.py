@@ -92,7 +92,7 @@ def _index(index: Index, plan: Plan) -> str:
 def _kept(index: Index, old: Old) -> str:
     """`those with the highest column 3`."""
     parts = []
-    for rows in old.enough:
+    for rows in old.sufficient:
         if rows.best is None:
             parts.append("that differ in their timestamp, one")
         else:

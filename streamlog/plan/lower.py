@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import evolve
 
 from streamlog.analysis.builtins import TICK, WHOLE
 from streamlog.analysis.contract import Contract
 from streamlog.analysis.dependency import Graph, Mark
+from streamlog.analysis.retention import Retentions
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.strata import Strata
 from streamlog.analysis.time.reach import BranchTime
 from streamlog.analysis.timers import timers
 from streamlog.analysis.types import TypeTable
-from streamlog.analysis.versions import Case
 from streamlog.plan.conjunction import Conjunction, Surroundings, conjunction
-from streamlog.plan.keeping import backs, forgetful, read, thinned
+from streamlog.plan.keeping import forgetful, read, thinned
 from streamlog.plan.order import exists, in_order, split_risky
 from streamlog.plan.rewrites.latest import latest
 from streamlog.plan.rewrites.lookups import lookups
@@ -55,7 +55,7 @@ def lower(
     graph: Graph,
     strata: Strata,
     promised: Contract,
-    cases: Collection[Case],
+    retained: Retentions,
 ) -> Plan:
     """The plan of a program without open predicates."""
     delays: dict[str, dict[str, int | None]] = {
@@ -63,16 +63,15 @@ def lower(
     }
     delays |= {stream: {stream: 0} for stream in schema.streams}
     delays[TICK] = dict.fromkeys(schema.streams, 0)
-    time_of = {(id(t.rule), id(t.body)): t for t in times}
+    time_of = {t.place: t for t in times}
     going_on = timers(time_of.values())
     groups = _groupings(schema, strata)
     improving = {g.pred: strata.knot[g.pred] for g in groups.values() if g.improving}
     program = Surroundings(schema, graph.component_of, delays, improving)
     rules: list[RulePlan] = []
     for rule in schema.rules:
-        bodies = branches(rule.body)
-        for body in bodies:
-            time = time_of.get((id(rule), id(body)))
+        for which, body in enumerate(branches(rule.body)):
+            time = time_of.get((rule.number, which))
             if time is not None and not time.can_fire:
                 continue
             group = groups.get(rule.span)
@@ -91,9 +90,8 @@ def lower(
     sole = _sole_rules(rules, schema)
     rules = [evolve(p, once=p.once and p.number in sole) for p in rules]
     arity = {**{n: p.arity for n, p in schema.predicates.items()}, TICK: 1}
-    back_of = backs(time_of.values())
-    readers = read(rules, back_of)
-    old = thinned(rules, readers, back_of, cases, schema, strata.potential)
+    readers = read(rules, retained)
+    old = thinned(rules, readers, retained, schema)
     becomes = projections(
         rules,
         groupings,
@@ -267,7 +265,7 @@ class _Lowering:
             yield Pipeline(None, in_order(tests, frozenset(), self.schema))
         for number, start in enumerate(starts):
             rest = [g for g in goals if g is not start]
-            before = frozenset(id(g) for g in starts[:number] if g.pred == start.pred)
+            before = frozenset(g.number for g in starts[:number] if g.pred == start.pred)
             bound = frozenset(v.name for v in variables(start))
             steps = in_order([*rest, *tests], bound, self.schema, before)
             yield Pipeline(start, map_joins(steps, self._through_index))

@@ -41,7 +41,7 @@ def in_order(
 ) -> tuple[Step, ...]:
     """Steps that satisfy all the literals, when the variables in `bound` have values.
 
-    `not_itself` has the ids of goals that must not match the row the pipeline started from.
+    `not_itself` has the numbers of goals that must not match the row the pipeline started from.
     """
     goals: list[Atom] = []
     tests: list[Literal] = []
@@ -51,13 +51,12 @@ def in_order(
             goals.append(literal)
         else:
             (risky if may_fail(literal) else tests).append(literal)
-    names = {id(g): frozenset(_names(g)) for g in goals}
     known = set(bound)
     steps: list[Step] = []
 
     def worth(goal: Atom) -> tuple[bool, int, bool]:
         """All columns bound, else most of them; and rather a table."""
-        unknown = len(names[id(goal)] - known)
+        unknown = sum(isinstance(a, Var) and a.name not in known for a in goal.args)
         return not unknown, goal.arity - unknown, not schema.is_temporal(goal.pred)
 
     while goals or tests or risky:
@@ -75,8 +74,8 @@ def in_order(
         join, used = range_join(goal, [*tests, *risky], known, schema)
         tests = [x for x in tests if not any(x is u for u in used)]
         risky = [x for x in risky if not any(x is u for u in used)]
-        steps.append(evolve(join, not_itself=id(goal) in not_itself))
-        known |= names[id(goal)]
+        steps.append(evolve(join, not_itself=goal.number in not_itself))
+        known |= _names(goal)
     return tuple(steps)
 
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from streamlog.analysis.enough import Enough
+from streamlog.analysis.sufficient_rows import SufficientRows
 from streamlog.syntax.ast import Atom, Comparison, Const, Rule, Term, Var
 
 
@@ -228,7 +228,7 @@ class Reader:
 @frozen
 class Old:
     """Rows earlier than (progress of `pred`) + `back` of every reader are old. Of old rows, those
-    are kept that one of the readers needs (`analysis.enough`)."""
+    are kept that one of the readers needs."""
 
     readers: tuple[Reader, ...]
-    enough: tuple[Enough, ...]
+    sufficient: tuple[SufficientRows, ...]

@@ -20,7 +20,19 @@ from attrs import evolve
 
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.types import TypeTable
-from streamlog.syntax.ast import Agg, Atom, Const, Module, Query, Rule, Term, Test, Type, Var
+from streamlog.syntax.ast import (
+    Agg,
+    Atom,
+    Const,
+    Module,
+    Query,
+    Rule,
+    Statement,
+    Term,
+    Test,
+    Type,
+    Var,
+)
 from streamlog.syntax.walk import atoms, map_terms
 
 # What is asked of each argument of a predicate: a value, or anything.
@@ -40,15 +52,19 @@ def constants(
     ask for.
     """
     asked = _Demand(schema, types, frozenset(answers), tuple(queries)).settled()
-    rules = {
-        id(r): _made_for(r, asked[r.head.pred], schema) if r.head.pred in asked else None
-        for r in schema.rules
-    }
-    if all(rules[id(r)] is r for r in schema.rules):
+    made: list[Statement] = []
+    changed = False
+    for statement in module.statements:
+        if not isinstance(statement, Rule):
+            made.append(statement)
+            continue
+        pred = statement.head.pred
+        rule = _made_for(statement, asked[pred], schema) if pred in asked else None
+        changed |= rule is not statement
+        made += [rule] if rule else []
+    if not changed:
         return module
-    made = (rules[id(s)] if isinstance(s, Rule) else s for s in module.statements)
-    kept = tuple(s for s in made if s is not None and not isinstance(s, Test))
-    return evolve(module, statements=kept)
+    return evolve(module, statements=tuple(s for s in made if not isinstance(s, Test)))
 
 
 class _Demand:

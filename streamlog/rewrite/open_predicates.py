@@ -62,18 +62,19 @@ def open_rules(
     times: Iterable[BranchTime],
     clocks: Mapping[str, Type | None],
 ) -> tuple[OpenRule, ...]:
-    time_of = {(id(t.rule), id(t.body)): t for t in times}
-    bodies: dict[str, list[tuple[Rule, Body]]] = {}
+    time_of = {t.place: t for t in times}
+    bodies: dict[str, list[tuple[Rule, int, Body]]] = {}
     for rule in schema.rules:
         if safety.is_open(rule.head.pred):
-            bodies.setdefault(rule.head.pred, []).extend((rule, b) for b in branches(rule.body))
+            mine = bodies.setdefault(rule.head.pred, [])
+            mine += ((rule, place, body) for place, body in enumerate(branches(rule.body)))
     result = []
     for pred, mine in bodies.items():
-        for number, (rule, body) in enumerate(mine, start=1):
+        for number, (rule, place, body) in enumerate(mine, start=1):
             name = f"{pred}_core" + (f"_{number}" if len(mine) > 1 else "")
             while name in schema.predicates:
                 name += "_"
-            time = time_of.get((id(rule), id(body)))
+            time = time_of.get((rule.number, place))
             result.append(_split(rule, body, name, schema, safety, time, clocks.get(pred)))
     return tuple(result)
 

@@ -1,9 +1,9 @@
 """Which rows of the past the queries of later batches may still need.
 
 A query over the slice from `low` on looks back to `low + b`, or at any row there ever was; of
-these a few are enough (`analysis.enough`), and lie on shelves of their own. What was released at
-instants that are still open is needed too: it must not be released again. A kernel keeps its own
-state.
+these a few are sufficient (`analysis.retention`), and lie on shelves of their own. What was
+released at instants that are still open is needed too: it must not be released again. A kernel
+keeps its own state.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from hashlib import sha256
 
 from attrs import frozen
 
-from streamlog.analysis.enough import Enough
+from streamlog.analysis.sufficient_rows import SufficientRows, combined
 from streamlog.compiler import Planned
 from streamlog.kernel.frontier import Frontiers
-from streamlog.plan.keeping import needs, together
 from streamlog.plan.parts import Strategy
 from streamlog.plan.steps import Reader
 from streamlog.runtime.executor import BEGIN
@@ -30,7 +29,7 @@ class Few:
     """Of the old rows with these values, those that are enough."""
 
     where: Where
-    rows: Enough
+    rows: SufficientRows
     readers: tuple[Reader, ...]
 
     @property
@@ -56,29 +55,24 @@ class Kept:
 
 class Keeping:
     def __init__(self, program: Planned, strategies: Mapping[str, Strategy]) -> None:
-        schema, clock = program.schema, program.strata.potential
-        self._temporal = {p for p in program.plan.arity if schema.is_temporal(p)}
+        self._temporal = {p for p in program.plan.arity if program.schema.is_temporal(p)}
         self._in_kernels = {p for p, s in strategies.items() if s is Strategy.KERNEL}
         self._readers: dict[str, list[Reader]] = {}
-        found: dict[tuple[str, Where], list[tuple[Enough, Reader]]] = {}
-        needed = needs(program.cases)
-        for time in program.times:
-            head = time.rule.head.pred
-            if head in self._in_kernels or not time.can_fire:
+        found: dict[tuple[str, Where], list[tuple[SufficientRows, Reader]]] = {}
+        for need in program.retained.values():
+            head, pred = need.rule.head.pred, need.goal.pred
+            if head in self._in_kernels:
                 continue
-            for goal in time.goals:
-                pred = goal.atom.pred
-                rows = needed.get(id(goal.atom), [None])
-                reader = Reader(head, goal.back)
-                if goal.back is None and None not in rows:
-                    reader = Reader(head, clock.get(head, 0) - clock.get(pred, 0))
-                    place = found.setdefault((pred, _where(goal.atom)), [])
-                    place += ((one, reader) for one in rows if one)
-                self._readers.setdefault(pred, []).append(reader)
+            reader = Reader(head, need.back)
+            if need.back is None and need.sufficient is not None:
+                reader = Reader(head, need.old)
+                place = found.setdefault((pred, _where(need.goal)), [])
+                place += ((one, reader) for one in need.sufficient)
+            self._readers.setdefault(pred, []).append(reader)
         self._few: dict[str, tuple[Few, ...]] = {}
         for (pred, where), uses in found.items():
             readers = tuple(dict.fromkeys(reader for _, reader in uses))
-            few = (Few(where, rows, readers) for rows in together(rows for rows, _ in uses))
+            few = (Few(where, rows, readers) for rows in combined(rows for rows, _ in uses))
             self._few[pred] = (*self._few.get(pred, ()), *few)
 
     def few(self, pred: str) -> tuple[Few, ...]:

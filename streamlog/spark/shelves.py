@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from streamlog.analysis.enough import Enough
+from streamlog.analysis.sufficient_rows import SufficientRows
 from streamlog.spark.evaluation import Relation, clamped
 from streamlog.spark.keeping import Few
 
@@ -35,7 +35,7 @@ def additions(
     return found.join(shelf, on=same or F.lit(True), how="left_anti")
 
 
-def enough(which: Enough, rows: DataFrame) -> DataFrame:
+def enough(which: SufficientRows, rows: DataFrame) -> DataFrame:
     """Those that are enough of rows which are old."""
     best = which.best
     if best is None:

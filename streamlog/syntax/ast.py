@@ -50,6 +50,11 @@ def _span() -> Any:
     return field(eq=False, repr=False, kw_only=True)
 
 
+def _number() -> Any:
+    """Which one it is of a program (`rewrite.number`); 0: not one of a program yet."""
+    return field(default=0, eq=False, repr=False, kw_only=True)
+
+
 def _tuple_of(*types: type) -> Any:
     return field(validator=deep_iterable(instance_of(types), instance_of(tuple)))
 
@@ -172,6 +177,7 @@ class Atom:
     pred: str
     args: tuple[Term, ...]
     span: Span = _span()
+    number: int = _number()
 
     @property
     def arity(self) -> int:
@@ -225,6 +231,7 @@ class Rule:
     head: Atom
     body: Body
     span: Span = _span()
+    number: int = _number()
 
     def __attrs_post_init__(self) -> None:
         if not self.body:

@@ -10,7 +10,7 @@ from oracle.naive import model
 from oracle.programs import Case, executor_steps
 
 from streamlog.analysis.contract import Keeps
-from streamlog.compiler import Program, compile_source
+from streamlog.compiler import Program, compile_source, focused
 from streamlog.diagnostics import Source
 from streamlog.kernel import Kernel
 from streamlog.runtime.executor import END, Row
@@ -145,7 +145,7 @@ def check_answers_alone(case: Case, rng: Random) -> bool:
         args = (_text(wanted[i]) if i in wanted else f"V{i}" for i in range(arity))
         lines.append(f"?{name}({', '.join(args)}).")
     asking = compiled(evolve(case, text="\n".join(lines) + "\n"))
-    made = asking.focused
+    made = focused(asking)
     answers = {r for r in model_[name] if all(r[i] == value for i, value in wanted.items())}
     kernel = Kernel(made.closed, tables(asking, case))
     found = []

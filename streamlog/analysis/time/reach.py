@@ -80,6 +80,7 @@ class BranchTime:
     """One conjunction of a rule: what its comparisons leave possible."""
 
     rule: Rule
+    place: tuple[int, int]  # the rule's number, and which of its conjunctions this is
     body: Body
     terms: Terms
     matrices: tuple[Dbm, ...]  # over HEAD and the rule's variables; empty: it never fires
@@ -113,7 +114,10 @@ def reaches(
             continue
         found: list[BranchTime] = []
         try:
-            found = [_branch(rule, body, schema, types) for body in branches(rule.body)]
+            found = [
+                _branch(rule, (rule.number, which), body, schema, types)
+                for which, body in enumerate(branches(rule.body))
+            ]
         except TooManyCasesError:
             diagnostics.append(too_many_cases(rule))
         except OffsetError as overflow:
@@ -168,13 +172,15 @@ def _contradiction(branch: BranchTime, schema: Schema) -> list[Span]:
     return [literal.span for literal in body if isinstance(literal, Comparison)]
 
 
-def _branch(rule: Rule, body: Body, schema: Schema, types: TypeTable) -> BranchTime:
+def _branch(
+    rule: Rule, place: tuple[int, int], body: Body, schema: Schema, types: TypeTable
+) -> BranchTime:
     """What the facts of a table say is assumed only where it makes a difference."""
     assumes = tuple(dict.fromkeys(_assumptions(rule, body, schema)))
-    assuming = _with_ranges(rule, body, schema, types, by_facts=True)
+    assuming = _with_ranges(rule, place, body, schema, types, by_facts=True)
     if not assumes:
         return assuming
-    plain = _with_ranges(rule, body, schema, types, by_facts=False)
+    plain = _with_ranges(rule, place, body, schema, types, by_facts=False)
     return plain if _same_times(assuming, plain) else evolve(assuming, assumes=assumes)
 
 
@@ -188,7 +194,12 @@ def _same_times(one: BranchTime, other: BranchTime) -> bool:
 
 
 def _with_ranges(
-    rule: Rule, body: Body, schema: Schema, types: TypeTable, by_facts: bool
+    rule: Rule,
+    place: tuple[int, int],
+    body: Body,
+    schema: Schema,
+    types: TypeTable,
+    by_facts: bool,
 ) -> BranchTime:
     clocks = {clock_of(a) for a in atoms(body) if schema.is_temporal(a.pred)}
     head = rule.head.args[0]
@@ -205,7 +216,7 @@ def _with_ranges(
     known = [terms.comparison(at_head), *terms.bounds(terms.ranges)]
     possible = matrices([*known, *_formulas(body, schema, terms)])
     goals = tuple(_goals(body, schema, terms, possible, clocks, 0))
-    return BranchTime(rule, body, terms, possible, goals)
+    return BranchTime(rule, place, body, terms, possible, goals)
 
 
 def _formulas(body: Body, schema: Schema, terms: Terms) -> Iterator[tuple[Conjunction, ...]]:

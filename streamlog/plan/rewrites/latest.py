@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 
 from attrs import evolve, frozen
 
-from streamlog.analysis.enough import beats
+from streamlog.analysis.sufficient_rows import beats
 from streamlog.plan.conjunction import Conjunction
 from streamlog.plan.order import range_join
 from streamlog.plan.steps import Fold, Store

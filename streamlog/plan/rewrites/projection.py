@@ -56,22 +56,22 @@ def projections(
         if not g.distinct and not all(f in _ONCE_IS_ENOUGH for _, f in g.aggregates)
     }
     for rule in rules:
-        folds = {id(s.join.atom): s for s in rule.checks if isinstance(s, Fold)}
+        folds = {s.join.atom.number: s for s in rule.checks if isinstance(s, Fold)}
         enumerating = (rule.checks, *(p.steps for p in rule.pipelines))
-        inside = {id(j.atom) for steps in enumerating for j in steps if isinstance(j, Join)}
+        inside = {j.atom.number for steps in enumerating for j in steps if isinstance(j, Join)}
         for join, columns in readings(rule):
             use = uses.setdefault(join.index, _Use())
-            fold = folds.get(id(join.atom))
+            fold = folds.get(join.atom.number)
             if fold and fold.func in ("sum", "avg") and is_whole(join.index.pred, *columns):
                 use.sums |= columns
             else:
                 use.columns |= columns
             # How often a goal is met does not matter where it is only looked for.
-            matters = rule.group in counting and id(join.atom) in inside
+            matters = rule.group in counting and join.atom.number in inside
             use.counts |= matters or fold is not None
             use.compares |= join.not_itself and (rule.once or rule.group in counting)
     for index, found in old.items():
-        for best in (rows.best for rows in found.enough if rows.best):
+        for best in (rows.best for rows in found.sufficient if rows.best):
             uses[index].columns |= {best.column, *best.group} - index.fixed - {0}
     return {
         index: _projected(index, use, arity[index.pred], index in dated)

@@ -58,15 +58,15 @@ class Context:
 
     @cached_property
     def goals(self) -> Mapping[int, Goal]:
-        """By the id of its atom, where a goal lies in time."""
-        return {id(g.atom): g for t in self.times for g in t.goals}
+        """By number, where a goal lies in time."""
+        return {g.atom.number: g for t in self.times for g in t.goals}
 
     @cached_property
     def _timed(self) -> frozenset[int]:
-        return frozenset(id(t.rule) for t in self.times)
+        return frozenset(t.rule.number for t in self.times)
 
     def has_time(self, rule: Rule) -> bool:
-        return id(rule) in self._timed
+        return rule.number in self._timed
 
     def column(self, atom: Atom, position: int) -> Type | None:
         """The type of a goal's column; any whole number will do for another."""

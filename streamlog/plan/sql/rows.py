@@ -164,7 +164,7 @@ class Rows:
     def _slice(self, atom: Atom, columns: Sequence[Value]) -> Iterable[exp.Expr]:
         """What a slice of the head can need of a goal."""
         context = self.scope.context
-        goal = context.goals.get(id(atom))
+        goal = context.goals.get(atom.number)
         if goal is None or not context.sliced:
             return
         at, stamp = columns[0].sql, atom.args[0]

@@ -1,21 +1,21 @@
-"""Which of the old rows of a goal are enough: those that others stand for need not be kept.
+"""Which of the old rows of a goal are sufficient: those that others stand for need not be kept.
 
-Old rows are told apart by what their rule reads of them, no more: one of those that agree there
-is enough. Often a better one stands for many:
+Old rows differ in what their rule reads of them, no more: one of those that agree there is
+sufficient. Often a better one stands for many:
 
     not (tempr(T2, _, C2), C2 > C1, T2 <= T1)      if any is hotter, the hottest is
     top(T, max(C)) <- ask(T), tempr(T1, _, C), T1 < T.
     trend(T1, S, D), not (trend(T2, S, _), T1 < T2, T2 <= T)
                                                    a trend is over for ever when another has come
 
-In the first two, every use of a value goes well with a higher one too. In the third, one row
-rules another out, whatever else is asked of it.
+In the first two, a higher value passes every test that a lower one passes. In the third, one
+row rules another out, whatever else is asked of it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from attrs import frozen
 
@@ -42,7 +42,7 @@ class Best:
 
 
 @frozen
-class Enough:
+class SufficientRows:
     """Of the best old rows, or of all, one for each combination of the values of `columns`."""
 
     columns: tuple[int, ...]
@@ -58,8 +58,22 @@ class Enough:
         return tuple(c for c in self.columns if c != self.best.column)
 
 
-def enough(case: Case) -> Iterator[tuple[Atom, Enough | None]]:
-    """For each goal that is old in this case, what is enough; None: all rows, for ever."""
+def combined(rows: Iterable[SufficientRows]) -> tuple[SufficientRows, ...]:
+    """What satisfies all, the most particular first: where any row will do, one that is kept
+    already does."""
+    columns: dict[Best | None, set[int]] = {}
+    for one in rows:
+        columns.setdefault(one.best, set()).update(one.columns)
+    found = [SufficientRows(tuple(sorted(read)), best) for best, read in columns.items()]
+    return tuple(sorted(found or [SufficientRows(())], key=_freedom))
+
+
+def _freedom(rows: SufficientRows) -> tuple[bool, int]:
+    return (rows.best is None, rows.best.column if rows.best else 0)
+
+
+def sufficient_rows(case: Case) -> Iterator[tuple[Atom, SufficientRows | None]]:
+    """For each goal that is old in this case, which rows are sufficient; None: all of them."""
     rule = case.time.rule
     aggregates = tuple(a for a in rule.head.args if isinstance(a, Agg))
     terms = tuple(a for a in rule.head.args if not isinstance(a, Agg))
@@ -88,28 +102,28 @@ class _Scope:
         rule = case.time.rule
         self.uses = Counter(v.name for v in variables((rule.head, *case.time.body)))
 
-    def goals(self) -> Iterator[tuple[Atom, Enough | None]]:
+    def goals(self) -> Iterator[tuple[Atom, SufficientRows | None]]:
         for literal in self.body:
             match literal:
                 case VersionedAtom(atom, Version.OLD):
-                    yield atom, self._enough(atom)
+                    yield atom, self._sufficient(atom)
                 case VersionedNot(bodies):
                     for inner in bodies:
                         yield from _Scope(self.case, inner, self.inside).goals()
                 case _:
                     pass
 
-    def _enough(self, atom: Atom) -> Enough | None:
+    def _sufficient(self, atom: Atom) -> SufficientRows | None:
         read = tuple(p for p, arg in enumerate(atom.args) if p > 0 and self._reads(arg))
         dated = self.case.needs_time_of(atom)
         for column in range(len(atom.args)):
             best = self._survivor(atom, column)
             if best is not None and (column == 0 or not dated):
-                return Enough(read, best)
+                return SufficientRows(read, best)
         for column in (0,) if dated else read:
             if best := self._improves(atom, column):
-                return Enough(read if column == 0 else best.group, best)
-        return None if dated else Enough(read)
+                return SufficientRows(read if column == 0 else best.group, best)
+        return None if dated else SufficientRows(read)
 
     # ------------------------------------------------------------- one rules out another
 
