@@ -11,6 +11,7 @@ for it. So every shape of every generator is combined with each of them:
     in_the_future     p(T + 2) <- …        heads after their goals
     crowded           a(T, _) 25 times     many goals in one rule
     twice_aggregated  sum(V), count()      several aggregates of one group
+    branched          (T0 > T - 9 ; …)     alternatives that see a goal in different windows
 """
 
 from __future__ import annotations
@@ -271,7 +272,31 @@ def _twice_aggregated(case: Case, program: Program, rng: Random) -> Case | None:
     return evolve(case, text=_text(evolve(module, statements=statements)))
 
 
+def _branched(case: Case, program: Program, rng: Random) -> Case | None:
+    types, schema = program.types, program.schema
+
+    def change(rule: Rule) -> Rule | None:
+        timed = [
+            (a.args[0].name, types.column(a.pred, 0))
+            for a in rule.body
+            if isinstance(a, Atom) and a.pred in schema.predicates and schema.is_temporal(a.pred)
+            if isinstance(a.args[0], Var) and a.args[0].name != "_"
+        ]
+        stamps = sorted({name for name, clock in timed if clock in (Type.INT, Type.TIME)})
+        if len(stamps) < 2 or any(isinstance(a, Agg) for a in rule.head.args):
+            return None
+        unit = "s" if (stamps[0], Type.TIME) in timed else ""
+        one, other = rng.sample(stamps, 2)
+        near, far = sorted(rng.sample(range(1, 12), 2))
+        goals = [f"{one} > {other} - {near}{unit}", f"{one} > {other} - {far}{unit}"]
+        rng.shuffle(goals)
+        return _with_goal(rule, rng, f"({' ; '.join(goals)})")
+
+    return _with_rule(case, program, rng, change)
+
+
 _CHANGES = (
+    _branched,
     _repeated,
     _repeated,
     _without_columns,
