@@ -29,7 +29,7 @@ from streamlog.runtime.memory import size
 from streamlog.runtime.query import prepared
 from streamlog.runtime.values import Unfit, moment, time_of
 from streamlog.runtime.why import why
-from streamlog.syntax.ast import Atom, Const
+from streamlog.syntax.ast import Atom
 from streamlog.syntax.pretty import pretty
 
 Printed: TypeAlias = Said | RenderableType
@@ -171,13 +171,12 @@ class Commands:
         engine = self.session.engine
         query = prepared(engine.program, rest)
         match query.body:
-            case (Atom(pred, args) as atom,) if pred in engine.schema.predicates:
+            case (Atom(pred) as atom,) if pred in engine.schema.predicates:
                 pass
             case _:
                 raise CommandError("`.why` takes one fact, as in `.why p(1, red)`")
-        constants = tuple(a.value for a in args if isinstance(a, Const))
-        if len(constants) == len(args):
-            rows = [constants]
+        if len(atom.constants) == atom.arity:
+            rows = [atom.constants]
         else:
             fits = asked((query,))[pred]
             rows = [row for row in engine.facts(pred) if fits(row)]

@@ -79,11 +79,14 @@ class Var:
         return not self.is_from_core and not self.name.startswith("_#e")
 
 
+Value: TypeAlias = int | float | str | bool
+
+
 @frozen
 class Const:
     """A literal. Times and durations hold microseconds."""
 
-    value: int | float | str | bool
+    value: Value
     type: Type
     span: Span = _span()
 
@@ -177,6 +180,11 @@ class Atom:
     def arity(self) -> int:
         return len(self.args)
 
+    @property
+    def constants(self) -> tuple[Value, ...]:
+        """The values of those arguments that are constants."""
+        return tuple(arg.value for arg in self.args if isinstance(arg, Const))
+
 
 @frozen
 class Comparison:
@@ -235,6 +243,10 @@ class Rule:
 class Fact:
     atom: Atom
     span: Span = _span()
+
+    @property
+    def row(self) -> tuple[Value, ...]:
+        return self.atom.constants
 
 
 @frozen
