@@ -148,7 +148,7 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
 
 def _run_locally(compilation: Program, options: Mapping[str, Any]) -> int:
     from streamlog.app.run_local import LocalRun
-    from streamlog.runtime.checkpoint import CheckpointError
+    from streamlog.runtime.envelope import CheckpointError
     from streamlog.runtime.executor import LimitError
     from streamlog.runtime.functions import EvaluationError
     from streamlog.runtime.lock import Locked

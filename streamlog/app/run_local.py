@@ -127,6 +127,7 @@ class LocalRun:
     def _resume(self, folder: Path) -> Mapping[str, Any]:
         """What the last checkpoint says about files, if there is one."""
         from streamlog.runtime import checkpoint
+        from streamlog.runtime.envelope import CheckpointError
         from streamlog.runtime.prefix import Prefix, problem
 
         self.prefixes = [Prefix() for _ in self.streams]
@@ -134,13 +135,11 @@ class LocalRun:
         if done is None:
             return {}
         if done["outputs"].keys() != self.paths.keys():
-            raise checkpoint.CheckpointError(
-                f"the checkpoint in '{folder}' was made with other outputs"
-            )
+            raise CheckpointError(f"the checkpoint in '{folder}' was made with other outputs")
         before = {(f["pred"], f["path"]): f for f in done["inputs"]}
         now = [(i.pred, str(i.path)) for i in self.streams]
         if lost := [path for pred, path in before if (pred, path) not in now]:
-            raise checkpoint.CheckpointError(
+            raise CheckpointError(
                 f"'{lost[0]}' is an input of the checkpoint in '{folder}', and not of this run"
             )
         for which, (source, key) in enumerate(zip(self.streams, now, strict=True)):
@@ -148,9 +147,9 @@ class LocalRun:
             if seen is not None:
                 self.consumed[which] = seen["rows"]
                 if reason := problem(source.path, seen, "read from"):
-                    raise checkpoint.CheckpointError(reason)
+                    raise CheckpointError(reason)
             if done["finished"] and source.path.stat().st_size > (seen["bytes"] if seen else -1):
-                raise checkpoint.CheckpointError(
+                raise CheckpointError(
                     f"the run in '{folder}' has finished, and '{source.path}' has grown since: "
                     "start anew with another checkpoint folder"
                 )
@@ -209,7 +208,7 @@ class LocalRun:
         return fine
 
     def _finished(self, marks: Mapping[str, Any]) -> bool:
-        from streamlog.runtime.checkpoint import CheckpointError
+        from streamlog.runtime.envelope import CheckpointError
         from streamlog.runtime.sinks import missing_output
 
         for name, path in self.paths.items():

@@ -53,7 +53,7 @@ def run_on_spark(
     limits: Limits,
 ) -> int:
     """The exit code of a run."""
-    from streamlog.runtime.checkpoint import CheckpointError
+    from streamlog.runtime.envelope import CheckpointError
     from streamlog.runtime.executor import LimitError
     from streamlog.runtime.functions import EvaluationError
     from streamlog.runtime.lock import Locked
