@@ -119,7 +119,7 @@ def _lines(lines: Iterator[str]) -> str:
 
 
 # By pass: the stage that has what it makes, and the text of that.
-_DUMPS: dict[str, tuple[type[Compilation], Callable[[Any], str]]] = {
+DUMPS: dict[str, tuple[type[Compilation], Callable[[Any], str]]] = {
     "parse": (Parsed, _parse),
     "load": (Parsed, _module),
     "desugar": (Parsed, _desugar),
@@ -139,5 +139,5 @@ _DUMPS: dict[str, tuple[type[Compilation], Callable[[Any], str]]] = {
 
 def dump(program: Compilation, name: str) -> str | None:
     """What a pass has made; None when errors kept the compiler from coming that far."""
-    stage, text = _DUMPS[name]
+    stage, text = DUMPS[name]
     return text(program) if isinstance(program, stage) else None

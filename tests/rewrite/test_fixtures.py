@@ -11,7 +11,7 @@ from __future__ import annotations
 import pytest
 from fixture_pairs import FIXTURES, compare, params
 
-from streamlog.app.dumps import DUMPS
+from streamlog.app.dumps import dump
 from streamlog.compiler import compile_source
 from streamlog.diagnostics import Source
 
@@ -25,7 +25,7 @@ PAIRS = params(*REWRITES)
 def test_pass(name: str, title: str, program: str, expected: str) -> None:
     compilation = compile_source(Source("fixture", program), until=name)
     assert compilation.ok
-    compare(name, title, DUMPS[name](compilation) or "", expected)
+    compare(name, title, dump(compilation, name) or "", expected)
 
 
 @pytest.mark.parametrize(("name", "title", "program", "expected"), PAIRS)
