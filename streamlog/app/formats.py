@@ -24,7 +24,7 @@ def summary(diagnostics: Sequence[Diagnostic], files: int) -> str:
 
 
 def count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+    return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
 def _region(span: Span) -> tuple[int, int, int, int]:

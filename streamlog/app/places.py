@@ -1,4 +1,4 @@
-"""Where a run reads and writes: no two of these places may be one, or one inside the other."""
+"""Where a run reads and writes: no two of these places may be the same, or one inside the other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,28 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
+from streamlog.diagnostics import did_you_mean
+
 Named = Sequence[tuple[str, str]]  # what it is for, and the place
+
+
+def pairs(
+    given: Sequence[str], option: str, known: Sequence[str], *, once: bool = False
+) -> list[tuple[str, str]]:
+    """The names and places of an option; `once`: each name at most once."""
+    found: list[tuple[str, str]] = []
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals or not path:
+            raise click.UsageError(f"{option} takes NAME=PATH, not '{text}'")
+        if name not in known:
+            near = did_you_mean(name, known)
+            hint = f"did you mean '{near}'?" if near else f"there is {', '.join(known) or 'none'}"
+            raise click.UsageError(f"{option}: the program has no '{name}' to use here; {hint}")
+        if once and name in dict(found):
+            raise click.UsageError(f"{option} {name} is given twice")
+        found.append((name, path))
+    return found
 
 
 def check_places(inputs: Named, outputs: Named, checkpoint: str | None) -> None:

@@ -13,13 +13,15 @@ from rich.text import Text
 
 from streamlog.analysis.schema import Kind
 from streamlog.app import show
-from streamlog.app.answers import asked, columns_of
+from streamlog.app.answers import columns_of, fits
+from streamlog.app.formats import count
 from streamlog.app.java import java_problem, on_spark
 from streamlog.app.limits import bytes_of
 from streamlog.app.render import render_page
 from streamlog.app.repl_session import Said, Session
-from streamlog.app.repl_show import note, table
+from streamlog.app.repl_show import note
 from streamlog.app.repl_why import why_tree
+from streamlog.app.tables import flat, plain_table, titled_table
 from streamlog.codes import CODES
 from streamlog.compiler import Mode
 from streamlog.diagnostics import did_you_mean
@@ -29,7 +31,7 @@ from streamlog.runtime.memory import size
 from streamlog.runtime.query import prepared
 from streamlog.runtime.values import Unfit, moment, time_of
 from streamlog.runtime.why import why
-from streamlog.syntax.ast import Atom, Const
+from streamlog.syntax.ast import Atom
 from streamlog.syntax.pretty import pretty
 
 Printed: TypeAlias = Said | RenderableType
@@ -109,18 +111,19 @@ class Commands:
             name = self._predicate(rest.rstrip("."))
             rows = engine.facts(name)
             names, types = columns_of(engine, name)
-            yield table(f"{name}: {_many(len(rows), 'fact')}", names, rows, types, self.width)
+            yield titled_table(
+                f"{name}: {count(len(rows), 'fact')}", names, rows, types, self.width
+            )
             return
-        made = show.plain_table("predicate", "kind", "facts")
-        made.columns[2].justify = "right"
+        made = plain_table("predicate", "kind", "facts", right=[2])
         for name, predicate in sorted(engine.schema.predicates.items()):
             is_open = engine.program.safety.is_open(name)
-            count = "open" if is_open else f"{len(engine.facts(name)):,}"
-            made.add_row(name, predicate.kind.value, count)
+            facts = "open" if is_open else f"{len(engine.facts(name)):,}"
+            made.add_row(name, predicate.kind.value, facts)
         if not made.row_count:
             yield "there is no program yet"
         else:
-            yield show.flat(made, self.width)
+            yield flat(made, self.width)
 
     def clear(self, rest: str) -> Iterator[Printed]:
         self.session.clear()
@@ -153,13 +156,13 @@ class Commands:
         if not engine.progress.clocks:
             yield "no stream yet"
             return
-        made = show.plain_table("stream", "has passed", "last seen", "rows", "late", "rejected")
+        made = plain_table("stream", "has passed", "last seen", "rows", "late", "rejected")
         for name, clock in sorted(engine.progress.clocks.items()):
-            count, type_ = engine.report.streams[name], engine.clock(name)
+            figures, type_ = engine.report.streams[name], engine.clock(name)
             seen = "never" if clock.seen == BEGIN else moment(clock.seen, type_)
-            figures = (count.rows, count.late, count.rejected)
-            made.add_row(name, moment(clock.progress, type_), seen, *map(str, figures))
-        yield show.flat(made, self.width)
+            numbers = (figures.rows, figures.late, figures.rejected)
+            made.add_row(name, moment(clock.progress, type_), seen, *map(str, numbers))
+        yield flat(made, self.width)
         for held in engine.status():
             yield held.message
 
@@ -171,22 +174,20 @@ class Commands:
         engine = self.session.engine
         query = prepared(engine.program, rest)
         match query.body:
-            case (Atom(pred, args) as atom,) if pred in engine.schema.predicates:
+            case (Atom(pred) as atom,) if pred in engine.schema.predicates:
                 pass
             case _:
                 raise CommandError("`.why` takes one fact, as in `.why p(1, red)`")
-        constants = tuple(a.value for a in args if isinstance(a, Const))
-        if len(constants) == len(args):
-            rows = [constants]
+        if len(atom.constants) == atom.arity:
+            rows = [atom.constants]
         else:
-            fits = asked((query,))[pred]
-            rows = [row for row in engine.facts(pred) if fits(row)]
+            rows = [row for row in engine.facts(pred) if fits([atom], row)]
         if not rows:
             yield f"no {pretty(atom)} holds"
             for held in self.session.held(pred):
                 yield held.message
         for row in rows[:MOST_REASONS]:
-            yield show.flat(why_tree(engine, why(engine, atom.pred, row)), self.width)
+            yield flat(why_tree(engine, why(engine, atom.pred, row)), self.width)
         if len(rows) > MOST_REASONS:
             yield f"… and {len(rows) - MOST_REASONS} more such facts"
 
@@ -318,10 +319,6 @@ def _known(name: str, known: Collection[str], what: str) -> str:
 def _positive(text: str) -> int | None:
     text = text.strip()
     return int(text) or None if text.isascii() and text.isdigit() else None
-
-
-def _many(count: int, word: str) -> str:
-    return f"{count} {word}" + ("s" if count != 1 else "")
 
 
 def _is_data(path: Path) -> bool:

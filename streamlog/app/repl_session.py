@@ -26,7 +26,7 @@ from streamlog.runtime.query import Binding, in_order, prepared
 from streamlog.runtime.sources import Input, SourceError, declared_inputs, read
 from streamlog.runtime.status import Held, held
 from streamlog.syntax import load
-from streamlog.syntax.ast import Const, Fact, Module, Query, Statement, Test, Type
+from streamlog.syntax.ast import Fact, Module, Query, Statement, Test, Type
 from streamlog.syntax.parse import parse
 from streamlog.syntax.scan import scan
 from streamlog.syntax.walk import atoms, variables
@@ -334,7 +334,7 @@ def _let(events: Sequence[Event], engine: Engine) -> None:
 
 
 def _arrival(fact: Fact) -> Arrive:
-    return Arrive(fact.atom.pred, tuple(a.value for a in fact.atom.args if isinstance(a, Const)))
+    return Arrive(fact.atom.pred, fact.row)
 
 
 def _same_shape(old: Program, new: Program) -> bool:

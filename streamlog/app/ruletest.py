@@ -31,7 +31,6 @@ from streamlog.runtime.ingest import Reject
 from streamlog.runtime.query import in_order
 from streamlog.syntax.ast import (
     Atom,
-    Const,
     Expect,
     ExpectFrom,
     ExpectNone,
@@ -307,8 +306,7 @@ class _Run:
                 return rows
 
     def _row(self, step: Expect, atom: Atom) -> Row:
-        values = tuple(a.value for a in atom.args if isinstance(a, Const))
-        row = self.ready.checkers[atom.pred].row(values)
+        row = self.ready.checkers[atom.pred].row(atom.constants)
         if isinstance(row, Reject):
             raise StepError(step, f"{pretty(atom)} cannot be an answer: {row.reason}")
         return row

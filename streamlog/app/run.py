@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from streamlog.app.inputs import TARGET, compile_target
 from streamlog.app.limits import limit_options, limits_of
-from streamlog.diagnostics import did_you_mean
-
-if TYPE_CHECKING:
-    from streamlog.compiler import Program
 
 ENGINES = ("spark", "local")
 KINDS = ("csv", "jsonl", "parquet")
 STRATEGIES = ("kernel", "fixpoint", "graph")
 EVERY = 10_000
-_SPARK_ONLY = (
-    "follow",
-    "files_per_batch",
-    "kind",
-    "master",
-    "conf",
-    "packages",
-    "strategy",
-)
+# What only one engine has a use for.
+_LOCAL = ("every",)
+_SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages", "strategy")
 
 
 @click.command("run")
@@ -72,14 +63,20 @@ _SPARK_ONLY = (
     type=click.Path(file_okay=False),
     help="Save the state there, and go on from it after an interruption.",
 )
-@click.option("--strict", is_flag=True, help="Stop at the first row that is rejected.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Fail if a row is rejected: exit with 1, print no answers and replace no output; only "
+    "--rejects and --late are written. With --checkpoint or --follow, stop after the batch that "
+    "has the row.",
+)
 @click.option(
     "--every",
     metavar="N",
     type=click.IntRange(min=1),
     default=EVERY,
     show_default=True,
-    help="Local: evaluate whenever so many rows have been read.",
+    help="Local: evaluate after every N rows read.",
 )
 @click.option("--rejects", metavar="PATH", help="Keep bad rows.")
 @click.option("--late", metavar="PATH", help="Keep late rows.")
@@ -133,34 +130,22 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
 
         report(compilation.diagnostics, "pretty", 1)
         ctx.exit(1)
-    spark = {name: options.pop(name) for name in _SPARK_ONLY}
+    other, foreign = ("local", _LOCAL) if engine == "spark" else ("spark", _SPARK)
+    for name in foreign:
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name.replace('_', '-')} is for --engine {other}")
     options["limits"] = limits_of(options)
     places = (*options["inputs"], *options["outputs"], options["rejects"], options["late"])
     with _hiding([place for place in places if place]):
+        from streamlog.app.run_base import Options, execute
+
         if engine == "spark":
-            from streamlog.app.run_spark import run_on_spark
+            from streamlog.app.run_spark import SparkRun
 
-            ctx.exit(run_on_spark(compilation, **options, **spark))
-        if given := [name for name, value in spark.items() if value]:
-            raise click.UsageError(f"--{given[0].replace('_', '-')} is for --engine spark")
-        ctx.exit(_run_locally(compilation, options))
+            ctx.exit(execute(SparkRun, compilation, Options(**options)))
+        from streamlog.app.run_local import LocalRun
 
-
-def _run_locally(compilation: Program, options: Mapping[str, Any]) -> int:
-    from streamlog.app.run_local import LocalRun
-    from streamlog.runtime.checkpoint import CheckpointError
-    from streamlog.runtime.executor import LimitError
-    from streamlog.runtime.functions import EvaluationError
-    from streamlog.runtime.lock import Locked
-    from streamlog.runtime.sources import SourceError
-
-    try:
-        return 0 if LocalRun(compilation, **options).go() else 1
-    except (SourceError, CheckpointError, Locked) as error:
-        raise click.UsageError(str(error)) from None
-    except (LimitError, EvaluationError) as error:
-        click.echo(f"streamlog: {error}", err=True)
-        return 1
+        ctx.exit(execute(LocalRun, compilation, Options(**options)))
 
 
 @contextmanager
@@ -179,22 +164,3 @@ def _hiding(places: Sequence[str]) -> Iterator[None]:
         if message == str(error):
             raise
         raise RuntimeError(message) from None
-
-
-def pairs(
-    given: Sequence[str], option: str, known: Sequence[str], *, once: bool = False
-) -> list[tuple[str, str]]:
-    """The names and places of an option; `once`: each name at most once."""
-    found: list[tuple[str, str]] = []
-    for text in given:
-        name, equals, path = text.partition("=")
-        if not equals or not path:
-            raise click.UsageError(f"{option} takes NAME=PATH, not '{text}'")
-        if name not in known:
-            near = did_you_mean(name, known)
-            hint = f"did you mean '{near}'?" if near else f"there is {', '.join(known) or 'none'}"
-            raise click.UsageError(f"{option}: the program has no '{name}' to use here; {hint}")
-        if once and name in dict(found):
-            raise click.UsageError(f"{option} {name} is given twice")
-        found.append((name, path))
-    return found

@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.console import Console, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from streamlog.analysis.contract import Contract, Delay, Extreme, Keeps, Kept, PredicateContract
@@ -18,6 +15,7 @@ from streamlog.analysis.strata import Strata
 from streamlog.app.graph import dot, mermaid
 from streamlog.app.quantity import Clocks, quantity
 from streamlog.app.snippet import wrap
+from streamlog.app.tables import flat, plain_table
 from streamlog.compiler import Mode, Program
 from streamlog.diagnostics import Source
 from streamlog.plan.explain import explain
@@ -38,30 +36,6 @@ def place_of(rule: Rule | None, home: Source) -> str:
     line = source.position(rule.span.start)[0]
     name = "" if source.path == home.path else f"{PurePath(source.path).name} "
     return f"{name}line {line}"
-
-
-def flat(table: RenderableType, width: int) -> Text:
-    """A table, or the like, without blanks at the ends of its lines."""
-    console = Console(width=width, highlight=False)
-    lines = []
-    for segments in console.render_lines(table, pad=False):
-        line = Text.assemble(*((s.text, s.style or "") for s in segments))
-        line.rstrip()
-        lines.append(line)
-    return Text("\n").join(line for line in lines if line.plain)
-
-
-def plain_table(*columns: str) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        header_style="bold",
-        border_style="dim",
-    )
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
 
 
 # -------------------------------------------------------------------------------- contract

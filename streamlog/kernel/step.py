@@ -28,7 +28,7 @@ from streamlog.plan.steps import Component, Grouping, Plan, RulePlan
 from streamlog.runtime.executor import BEGIN, END, LimitError, Limits, Row
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.memory import at_most, share
-from streamlog.syntax.ast import Const, Fact, Type
+from streamlog.syntax.ast import Fact, Type
 
 if TYPE_CHECKING:
     from streamlog.compiler import Planned
@@ -411,8 +411,7 @@ def known_facts(program: Planned) -> Mapping[str, list[Row]]:
 
 
 def _row(fact: Fact, types: TypeTable) -> Row:
-    values = (arg.value for arg in fact.atom.args if isinstance(arg, Const))
     return tuple(
         float(value) if types.column(fact.atom.pred, i) is Type.FLOAT else value
-        for i, value in enumerate(values)
+        for i, value in enumerate(fact.row)
     )

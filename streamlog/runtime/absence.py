@@ -11,7 +11,6 @@ from streamlog.analysis.schema import Kind
 from streamlog.analysis.types import settled
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.query import Binding, evaluate
-from streamlog.runtime.values import Value
 from streamlog.syntax.ast import (
     Agg,
     Atom,
@@ -23,6 +22,7 @@ from streamlog.syntax.ast import (
     Rule,
     Term,
     Type,
+    Value,
     Var,
     branches,
 )

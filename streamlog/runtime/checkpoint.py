@@ -10,8 +10,6 @@ one removed. A crash at any moment leaves the newest complete one. Nothing in it
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import shutil
@@ -19,35 +17,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve
-
-from streamlog.compiler import Program
 from streamlog.runtime.engine import Engine, Saved
+from streamlog.runtime.envelope import CheckpointError, fingerprint, opened, sealed, sha256
 from streamlog.runtime.executor import Row
 from streamlog.runtime.lock import PRIVATE, private
 from streamlog.runtime.segments import Segment, packed, unpacked
-from streamlog.syntax.ast import Test
-from streamlog.syntax.pretty import pretty
 
-FORMAT = "streamlog checkpoint"
-VERSION = 4
 MANIFEST, ROWS, BEGUN = "manifest.json", "rows.arrow", "begun.json"
 _NAME = re.compile(r"checkpoint-([0-9]{12})")
-
-
-class CheckpointError(Exception):
-    """A checkpoint cannot be used; the message says why."""
-
-
-def fingerprint(program: Program) -> str:
-    """What must be the same for a run to continue: the program without its tests."""
-    module = program.module
-    kept = tuple(s for s in module.statements if not isinstance(s, Test))
-    return _sha256(f"{program.mode.value}\n{pretty(evolve(module, statements=kept))}".encode())
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 # ----------------------------------------------------------------------------------- saving
@@ -74,7 +51,7 @@ def save(engine: Engine, folder: Path, extra: Mapping[str, Any] | None = None) -
                         "places": segment.has_places,
                         "offset": file.tell(),
                         "length": len(segment.data),
-                        "sha256": _sha256(segment.data),
+                        "sha256": sha256(segment.data),
                     }
                 )
                 file.write(segment.data)
@@ -89,8 +66,7 @@ def save(engine: Engine, folder: Path, extra: Mapping[str, Any] | None = None) -
         "extra": dict(extra or {}),
         "segments": segments,
     }
-    document = {"format": FORMAT, "version": VERSION, "sha256": _body_sha256(body), "body": body}
-    _write(new / MANIFEST, document)
+    _write(new / MANIFEST, body)
     _sync(new)
     made = new.rename(folder / f"checkpoint-{number:012}")
     _sync(folder)
@@ -99,15 +75,11 @@ def save(engine: Engine, folder: Path, extra: Mapping[str, Any] | None = None) -
     return made
 
 
-def _write(path: Path, document: Mapping[str, Any]) -> None:
+def _write(path: Path, body: dict[str, Any]) -> None:
     with open(path, "wb", opener=private) as file:
-        file.write(json.dumps(document, indent=1).encode())
+        file.write(sealed(body).encode())
         file.flush()
         os.fsync(file.fileno())
-
-
-def _body_sha256(body: Mapping[str, Any]) -> str:
-    return _sha256(json.dumps(body, sort_keys=True).encode())
 
 
 def _sync(folder: Path) -> None:
@@ -127,7 +99,7 @@ def _sync(folder: Path) -> None:
 def begin(folder: Path, outputs: Mapping[str, str]) -> None:
     """Before the first checkpoint: what is found in these files from now on is this run's."""
     new = folder / f".{BEGUN}.new"
-    _write(new, {"format": FORMAT, "version": VERSION, "outputs": dict(outputs)})
+    _write(new, dict(outputs))
     new.rename(folder / BEGUN)
     _sync(folder)
 
@@ -136,8 +108,7 @@ def begun(folder: Path) -> Mapping[str, str]:
     """What `begin` was given; nothing, if no run has begun."""
     if not (folder / BEGUN).exists():
         return {}
-    outputs: Mapping[str, str] = _document(folder / BEGUN, folder).get("outputs", {})
-    return outputs
+    return _opened(folder / BEGUN)
 
 
 # ---------------------------------------------------------------------------------- loading
@@ -152,7 +123,7 @@ def load(engine: Engine, folder: Path) -> Mapping[str, Any] | None:
     if not found:
         return None
     _, path = found[-1]
-    body = _manifest(path)
+    body = _opened(path / MANIFEST)
     if body["program"] != fingerprint(engine.program):
         raise CheckpointError(f"'{path}' is of another program, or of an older form of this one")
     if body["inputs"] != engine.tables_sha256:
@@ -161,7 +132,7 @@ def load(engine: Engine, folder: Path) -> Mapping[str, Any] | None:
     data = _read(path / ROWS)
     for entry in body["segments"]:
         part = data[entry["offset"] : entry["offset"] + entry["length"]]
-        if len(part) != entry["length"] or _sha256(part) != entry["sha256"]:
+        if len(part) != entry["length"] or sha256(part) != entry["sha256"]:
             raise CheckpointError(
                 f"'{path / ROWS}' is damaged: the rows of `{entry['table']}` are not those written"
             )
@@ -182,33 +153,13 @@ def _found(folder: Path) -> list[tuple[int, Path]]:
     return sorted((int(m[1]), p) for m, p in matches if m)
 
 
+def _opened(path: Path) -> dict[str, Any]:
+    return opened(_read(path), path)
+
+
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise CheckpointError(f"'{path}' cannot be read: {reason}") from None
-
-
-def _document(file: Path, path: Path) -> dict[str, Any]:
-    """A file of a checkpoint, if this streamlog can read it."""
-    try:
-        document = json.loads(_read(file))
-    except (ValueError, RecursionError):
-        raise CheckpointError(f"'{file}' is damaged: it is not JSON") from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise CheckpointError(f"'{path}' is not a checkpoint of streamlog")
-    if document.get("version") != VERSION:
-        raise CheckpointError(
-            f"'{path}' has version {document.get('version')}; this streamlog reads {VERSION}"
-        )
-    return document
-
-
-def _manifest(path: Path) -> dict[str, Any]:
-    """What a checkpoint says of itself, once it is believed."""
-    document = _document(path / MANIFEST, path)
-    body = document.get("body")
-    if not isinstance(body, dict) or _body_sha256(body) != document.get("sha256"):
-        raise CheckpointError(f"'{path / MANIFEST}' is damaged: its checksum is wrong")
-    return body

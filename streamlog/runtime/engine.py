@@ -24,7 +24,7 @@ from streamlog.runtime.query import Binding, QueryError, in_order
 from streamlog.runtime.reorder import Buffer
 from streamlog.runtime.status import Held, held
 from streamlog.runtime.values import moment, to_time
-from streamlog.syntax.ast import FIRST_INSTANT, LAST_INSTANT, LOGICAL_TIME, Const, Query, Type
+from streamlog.syntax.ast import FIRST_INSTANT, LAST_INSTANT, LOGICAL_TIME, Query, Type
 
 _NO_TABLES: Mapping[str, Iterable[RawRow]] = MappingProxyType({})
 
@@ -384,10 +384,7 @@ class Engine:
         return {name: list(rows) for name, rows in tables.items()}
 
     def _facts_of(self, name: str) -> list[Row]:
-        return [
-            tuple(a.value for a in fact.atom.args if isinstance(a, Const))
-            for fact in self.schema.facts_of.get(name, ())
-        ]
+        return [fact.row for fact in self.schema.facts_of.get(name, ())]
 
     def _push_facts(self) -> None:
         """The program's facts come first, in the order of their times over all streams."""

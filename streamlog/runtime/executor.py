@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from attrs import frozen
 
+from streamlog.syntax.ast import Value
+
 if TYPE_CHECKING:
     from streamlog.compiler import Planned
 
 # A fact without its predicate. The first value of a timestamped one is its time, as an int.
-Row: TypeAlias = tuple[int | float | str | bool, ...]
+Row: TypeAlias = tuple[Value, ...]
 
 # The progress of a stream is the time W such that everything earlier than W has come.
 BEGIN = -(2**63)

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamlog.runtime.ingest import HOLDING, Checker, Unreadable
-from streamlog.runtime.values import Value
-from streamlog.syntax.ast import Type
+from streamlog.syntax.ast import Type, Value
 
 if TYPE_CHECKING:
     from streamlog.runtime.executor import Row

@@ -21,7 +21,6 @@ from streamlog.diagnostics import Diagnostic, Source, did_you_mean
 from streamlog.rewrite.desugar import desugar
 from streamlog.runtime import functions
 from streamlog.runtime.executor import Row
-from streamlog.runtime.values import Value
 from streamlog.syntax.ast import (
     Agg,
     Atom,
@@ -36,6 +35,7 @@ from streamlog.syntax.ast import (
     Not,
     Query,
     Term,
+    Value,
     Var,
     branches,
 )
@@ -198,8 +198,7 @@ class Solver:
                     row = tuple(evaluate(a, found) for a in rule.head.args)
                     yield from _unified(atom, row, binding)
         for fact in self.schema.facts_of.get(atom.pred, ()):
-            row = tuple(a.value for a in fact.atom.args if isinstance(a, Const))
-            yield from _unified(atom, row, binding)
+            yield from _unified(atom, fact.row, binding)
 
 
 def _is_filter(literal: Literal) -> bool:

@@ -16,11 +16,10 @@ from operator import index
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
+from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type, Value
 from streamlog.syntax.literals import EPOCH, MICROSECOND, UNITS
 from streamlog.syntax.pretty import duration_text, time_text
 
-Value: TypeAlias = int | float | str | bool
 Converter: TypeAlias = Callable[[Any], Value]
 
 # The calendar's years 1 to 9999. A timestamp outside them is a slip: seconds or nanoseconds

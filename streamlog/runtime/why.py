@@ -339,10 +339,7 @@ class _Search:
 
     @cached_property
     def _given(self) -> Mapping[str, set[tuple[object, ...]]]:
-        return {
-            name: {tuple(a.value for a in f.atom.args if isinstance(a, Const)) for f in facts}
-            for name, facts in self.schema.facts_of.items()
-        }
+        return {name: {fact.row for fact in facts} for name, facts in self.schema.facts_of.items()}
 
 
 class _Builder:

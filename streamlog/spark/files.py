@@ -12,7 +12,7 @@ from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from streamlog.runtime.checkpoint import CheckpointError
+from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.sources import SourceError
 
 

@@ -23,7 +23,7 @@ from streamlog.spark import wire
 from streamlog.spark.columns import ColumnTypes, types_of_rows
 from streamlog.spark.ingest import GOOD, checked, data_types, values
 from streamlog.spark.sources import read
-from streamlog.syntax.ast import Const, Type
+from streamlog.syntax.ast import Type
 
 
 class InputError(Exception):
@@ -188,10 +188,7 @@ def _facts(program: Program) -> dict[str, list[Row]]:
     """What the program's text says of its inputs."""
     schema = program.schema
     return {
-        name: [
-            tuple(a.value for a in fact.atom.args if isinstance(a, Const))
-            for fact in schema.facts_of[name]
-        ]
+        name: [fact.row for fact in schema.facts_of[name]]
         for name, p in schema.predicates.items()
         if p.kind is not Kind.DERIVED and name in schema.facts_of
     }

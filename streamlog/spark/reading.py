@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 from pyspark.sql import DataFrame
 
 from streamlog.compiler import Program
-from streamlog.runtime.checkpoint import CheckpointError
+from streamlog.runtime.envelope import CheckpointError
 from streamlog.spark.files import Files
 from streamlog.spark.inputs import InputError, Inputs
 from streamlog.spark.store import Commit, Store

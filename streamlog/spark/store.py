@@ -18,8 +18,6 @@ still needed, and refuses what is not as it was left.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
@@ -28,13 +26,18 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.compiler import Program
-from streamlog.runtime.checkpoint import CheckpointError, fingerprint
+from streamlog.runtime.envelope import (
+    CheckpointError,
+    body_sha256,
+    fingerprint,
+    opened,
+    sealed,
+)
 from streamlog.spark import wire
 from streamlog.spark.delivery import Delivered
 from streamlog.spark.files import Files, Print
 
 SHELF = "shelf"  # the column that rows are filed by
-FORMAT, VERSION = "streamlog run", 4
 PULSE = "pulse"
 _LIST = "_files.json"
 # For a number of kernels, what else a run's state is laid out by, as JSON.
@@ -72,11 +75,11 @@ class Commit:
         return all(ended for *_, ended in self.clocks.values())
 
     def to_json(self) -> str:
-        return _document(asdict(self))
+        return sealed(asdict(self))
 
     @staticmethod
     def from_json(text: str, where: str) -> Commit:
-        body = _body(text, where)
+        body = opened(text, where)
         folders = {
             table: tuple(Folder(**f) for f in found) for table, found in body["folders"].items()
         }
@@ -88,32 +91,6 @@ class Commit:
             "delivered": {n: Delivered.of(d) for n, d in body["delivered"].items()},
         }
         return Commit(**{**body, **read})
-
-
-def _document(body: dict[str, Any]) -> str:
-    document = {"format": FORMAT, "version": VERSION, "sha256": _sha256(body), "body": body}
-    return json.dumps(document, indent=1)
-
-
-def _sha256(body: Any) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
-
-
-def _body(text: str, where: str) -> dict[str, Any]:
-    try:
-        document = json.loads(text)
-    except ValueError:
-        raise CheckpointError(f"'{where}' is damaged: it is no JSON") from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise CheckpointError(f"'{where}' is nothing of a streamlog run")
-    if document.get("version") != VERSION:
-        raise CheckpointError(
-            f"'{where}' has version {document.get('version')}; this streamlog reads {VERSION}"
-        )
-    body = document.get("body")
-    if not isinstance(body, dict) or _sha256(body) != document.get("sha256"):
-        raise CheckpointError(f"'{where}' is damaged: its checksum is wrong")
-    return body
 
 
 def _place(batch: int, shelf: str) -> str:
@@ -159,9 +136,9 @@ class Store:
                 raise self.refused("'run.json' is missing")
             mine = layout(kernels)
             body = {"program": fingerprint(program), "kernels": kernels, "layout": mine}
-            self.files.write("run.json", _document(body))
+            self.files.write("run.json", sealed(body))
             return kernels
-        known = _body(found, "run.json")
+        known = opened(found, "run.json")
         if known["program"] != fingerprint(program):
             raise CheckpointError(
                 f"'{self.files.root}' is of another program, or of an older form of this one; "
@@ -193,8 +170,8 @@ class Store:
             text = self.files.read(name)
             if text is None:
                 raise self.refused(f"'{name}' is missing")
-            known = _body(text, name)
-            if _sha256(known) != commit.lists.get(whole):
+            known = opened(text, name)
+            if body_sha256(known) != commit.lists.get(whole):
                 raise self.refused(f"'{name}' is not the one that '{commit.batch}.json' tells of")
             mine = tuple(f"{path}/" for path in needed if _whole(path) == whole)
             for file, print_ in known.items():
@@ -232,8 +209,8 @@ class Store:
     def list(self, whole: str) -> None:
         """Write down which files a folder has, so that each can be known again."""
         body = {name: asdict(known) for name, known in self.files.prints(whole).items()}
-        self.files.write(f"{whole}/{_LIST}", _document(body))
-        self._lists[whole] = _sha256(body)
+        self.files.write(f"{whole}/{_LIST}", sealed(body))
+        self._lists[whole] = body_sha256(body)
 
     def pulse(self, batch: int) -> None:
         """Ask Spark for a micro-batch after this one, even if nothing comes."""

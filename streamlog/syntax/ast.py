@@ -84,11 +84,14 @@ class Var:
         return not self.is_from_core and not self.name.startswith("_#e")
 
 
+Value: TypeAlias = int | float | str | bool
+
+
 @frozen
 class Const:
     """A literal. Times and durations hold microseconds."""
 
-    value: int | float | str | bool
+    value: Value
     type: Type
     span: Span = _span()
 
@@ -183,6 +186,11 @@ class Atom:
     def arity(self) -> int:
         return len(self.args)
 
+    @property
+    def constants(self) -> tuple[Value, ...]:
+        """The values of those arguments that are constants."""
+        return tuple(arg.value for arg in self.args if isinstance(arg, Const))
+
 
 @frozen
 class Comparison:
@@ -242,6 +250,10 @@ class Rule:
 class Fact:
     atom: Atom
     span: Span = _span()
+
+    @property
+    def row(self) -> tuple[Value, ...]:
+        return self.atom.constants
 
 
 @frozen

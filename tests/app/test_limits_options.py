@@ -114,7 +114,7 @@ def bare(write):
 def test_answers_without_columns(run, bare) -> None:
     given = ("--engine", "local", bare, "--input", f"u={bare.parent / 'u.csv'}")
     out = run("run", *given).stdout
-    assert "ok: 1 answer\nholds\n─────\n true\n" in out
+    assert "ok: 1 answer\nholds\n─────\ntrue\n" in out
     assert "no: no answers\n" in out
     lines = run("run", *given, "--format", "json").stdout.splitlines()
     assert {"predicate": "ok", "holds": True} in map(json.loads, lines)

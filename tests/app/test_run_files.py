@@ -232,9 +232,9 @@ from streamlog.app.run_local import LocalRun
 from streamlog.runtime import checkpoint
 left = int(sys.argv.pop(1))
 save_after_a_step, save = LocalRun._save, checkpoint.save
-def always(self, finished):
+def always(self, folder, finished):
     self.saving = 0.0
-    save_after_a_step(self, finished)
+    save_after_a_step(self, folder, finished)
 def crashing(*args):
     global left
     if not left:

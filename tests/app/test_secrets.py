@@ -49,7 +49,7 @@ def test_of_an_error_that_nobody_expects(run, write, monkeypatch: pytest.MonkeyP
     def fail(*args: object, **options: object) -> int:
         raise ValueError(f"Invalid value {JAAS} for configuration sasl.jaas.config")
 
-    monkeypatch.setattr("streamlog.app.run_spark.run_on_spark", fail)
+    monkeypatch.setattr("streamlog.app.run_base.execute", fail)
     write("p.slog", "stream s(T: int).\noutput p.\np(T) <- s(T).\n")
     result = run("run", "p.slog", "--engine", "spark", "--input", f"s={ADDRESS}")
     assert "Invalid value … for configuration sasl.jaas.config" in result.stderr

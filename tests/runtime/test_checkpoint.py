@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from streaming import FIRST
 
 from streamlog.runtime import checkpoint
-from streamlog.runtime.checkpoint import CheckpointError
+from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.segments import packed, unpacked
 
 PROGRAM = """
@@ -162,14 +162,14 @@ def change(path: Path, **entries: object) -> None:
 
 
 def test_foreign_and_newer_ones_are_refused(engine, saved: Path) -> None:
-    change(saved, version=5)
-    with pytest.raises(CheckpointError, match="has version 5; this streamlog reads 4"):
+    change(saved, version=6)
+    with pytest.raises(CheckpointError, match="has version 6; this streamlog reads 5"):
         checkpoint.load(engine(PROGRAM), saved.parent)
     change(saved, format="something else")
-    with pytest.raises(CheckpointError, match="is not a checkpoint of streamlog"):
+    with pytest.raises(CheckpointError, match="is not part of a checkpoint of this"):
         checkpoint.load(engine(PROGRAM), saved.parent)
     (saved / "manifest.json").write_text("[]")
-    with pytest.raises(CheckpointError, match="is not a checkpoint of streamlog"):
+    with pytest.raises(CheckpointError, match="is not part of a checkpoint of this"):
         checkpoint.load(engine(PROGRAM), saved.parent)
     (saved / "manifest.json").unlink()
     with pytest.raises(CheckpointError, match="cannot be read: no such file"):

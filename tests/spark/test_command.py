@@ -86,7 +86,7 @@ def test_places_are_checked_before_spark_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("streamlog.app.run_spark._SparkRun.start_spark", None)
+    monkeypatch.setattr("streamlog.app.run_spark.SparkRun._start_spark", None)
     (tmp_path / "in").mkdir()
     for name in ("s.csv", "o.csv", "in/a.csv"):
         (tmp_path / name).write_text("T,n\n1,2\n")
@@ -109,14 +109,32 @@ def test_a_run_that_fails_leaves_all_outputs(
     (tmp_path / "s.csv").write_text("T,n\n1,2\n2,0\n")
     assert run(*args)[0] == 1
     (tmp_path / "s.csv").write_text("T,n\n1,2\nx,3\n")
-    assert run(*args, "--strict", "--rejects", "bad.csv")[0] == 1
+    code, _, err = run(*args, "--strict", "--rejects", "bad.csv", "--late", "late.csv")
+    assert code == 1
+    assert err.endswith("streamlog: --strict: a row was rejected; no output was written\n")
     assert (tmp_path / "p.csv").read_text() == "precious"
     assert "is no int" in (tmp_path / "bad.csv").read_text()
+    assert (tmp_path / "late.csv").read_text() == "stream,reason,raw\n"
+    code, out, _ = run("a.slog", "--input", "s=s.csv", "--format", "csv", "--strict")
+    assert (code, out) == (1, "")
     assert run(*args)[0] == 0
     assert (tmp_path / "p.csv").read_text() == "T,N\n1,2\n"
     assert sorted(p.name for p in tmp_path.iterdir()) == [
-        *("a.slog", "bad.csv", "p.csv", "q.csv", "s.csv")
+        *("a.slog", "bad.csv", "late.csv", "p.csv", "q.csv", "s.csv")
     ]
+
+
+def test_strict_stops_micro_batches(tmp_path: Path) -> None:
+    (tmp_path / "a.slog").write_text(DIVIDING)
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "1.csv").write_text("T,n\n1,2\nx,3\n")
+    args = [tmp_path / "a.slog", "--input", f"s={tmp_path / 's'}", "--format", "csv"]
+    args += ["--checkpoint", tmp_path / "state"]
+    for _ in range(2):
+        code, _, err = run(*args, "--strict")
+        assert code == 1
+        assert err.endswith("streamlog: --strict: a row was rejected; stopped\n")
+    assert run(*args)[0] == 0
 
 
 def test_options_of_spark_are_refused_elsewhere() -> None:

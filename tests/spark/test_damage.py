@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 import streamlog
 from streamlog.kernel import Kernel
-from streamlog.runtime.checkpoint import CheckpointError
+from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import END, Row
 from streamlog.spark import Running, start, store
 from streamlog.spark.columns import column_types

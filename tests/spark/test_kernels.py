@@ -19,7 +19,7 @@ from streamlog.compiler import Program
 from streamlog.kernel import Kernel
 from streamlog.plan.parts import Strategy, part
 from streamlog.plan.pivot import Pivot, find, seat
-from streamlog.runtime.checkpoint import CheckpointError
+from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import END, Limits, Row
 from streamlog.spark import Running, run, start, tasks, wire
 from streamlog.spark.columns import column_types, types_of_rows
@@ -235,5 +235,5 @@ def test_a_run_of_an_older_form_is_refused(spark: SparkSession, tmp_path: Path) 
     document = json.loads(store.files.read("run.json") or "")
     store.files.delete("run.json")
     store.files.write("run.json", json.dumps({**document, "version": 2}))
-    with pytest.raises(CheckpointError, match="has version 2; this streamlog reads 4"):
+    with pytest.raises(CheckpointError, match="has version 2; this streamlog reads 5"):
         Store(spark, folder, program, by_badge, kernels=2)

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import streamlog
 from streamlog.app.cli import main
-from streamlog.runtime.checkpoint import CheckpointError
+from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.lock import Locked
 from streamlog.spark import Running, start
 from streamlog.spark.files import Files

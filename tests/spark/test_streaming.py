@@ -18,7 +18,7 @@ import streamlog
 from streamlog.app.run_spark import live_line
 from streamlog.compiler import Program
 from streamlog.kernel import Kernel
-from streamlog.runtime.checkpoint import CheckpointError
+from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import END, Row
 from streamlog.spark import Running, start
 from streamlog.spark.watching import KEPT, Figures, Record

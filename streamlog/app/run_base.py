@@ -1,0 +1,194 @@
+"""`streamlog run` on either engine: where rows are read and answers written, what is printed
+meanwhile, and how it ends."""
+
+from __future__ import annotations
+
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+import click
+from attrs import frozen
+from rich.status import Status
+from rich.table import Table
+
+from streamlog.analysis.schema import Kind
+from streamlog.app.answers import Answers, Columns, goals_of
+from streamlog.app.closing import figures_tables
+from streamlog.app.formats import count
+from streamlog.app.places import check_places, pairs
+from streamlog.app.render import console
+from streamlog.app.snippet import visible
+from streamlog.compiler import Program
+from streamlog.runtime.envelope import CheckpointError
+from streamlog.runtime.executor import LimitError, Limits
+from streamlog.runtime.functions import EvaluationError
+from streamlog.runtime.lock import Locked
+from streamlog.runtime.sinks import kind_of_output
+from streamlog.runtime.sources import SourceError, declared_inputs
+
+MOST_PRINTED = 5  # rejected or late rows; the others are counted
+REJECTS, LATE = "rejects", "late"
+
+
+@frozen
+class Options:
+    """What `streamlog run` was asked for."""
+
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    form: str
+    no_header: bool
+    checkpoint: str | None
+    strict: bool
+    every: int
+    rejects: str | None
+    late: str | None
+    follow: bool
+    files_per_batch: int | None
+    kind: str | None
+    master: str | None
+    conf: Sequence[str]
+    packages: Sequence[str]
+    strategy: str | None
+    limits: Limits
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether answers are delivered batch by batch, and stay when the run fails later."""
+        return self.follow or self.checkpoint is not None
+
+
+class Run(ABC):
+    """One run on one engine."""
+
+    several_files: ClassVar[bool]  # whether an input may be given more than once
+    misuse: ClassVar[tuple[type[Exception], ...]] = (SourceError, CheckpointError, Locked)
+
+    def __init__(self, program: Program, options: Options) -> None:
+        """Options and places are checked; no row is read, nothing is written."""
+        self.program, self.options = program, options
+        self.schema, self.outputs = program.schema, program.contract.outputs
+        self.goals = {} if self.schema.outputs else goals_of(self.schema.queries)
+        self.inputs = self._inputs()
+        given = pairs(options.outputs, "--output", self.outputs, once=True)
+        places = [(f"--output {name}", name, place) for name, place in given]
+        kept = ((REJECTS, options.rejects), (LATE, options.late))
+        places += [(f"--{name}", name, place) for name, place in kept if place]
+        check_places(
+            [(f"the input of `{name}`", place) for name, place in self.inputs],
+            [(option, place) for option, _, place in places],
+            options.checkpoint,
+        )
+        self.paths = {name: place for _, name, place in places}
+        for place in self.paths.values():
+            self.check_output(place)
+        self.printed = [name for name in self.outputs if name not in self.paths]
+        if options.in_batches and self.printed and options.form == "table":
+            # Tables are printed at the end: what came before an interruption would be missing.
+            option = "--follow" if options.follow else "--checkpoint"
+            raise click.UsageError(
+                f"{option} needs --output {self.printed[0]}=PATH, or --format csv or json"
+            )
+        self.rejected = self._bad_rows = 0
+        self._began = time.monotonic()
+
+    def _inputs(self) -> list[tuple[str, str]]:
+        """Predicates and places: those given go before those that the program names."""
+        known = [n for n, p in self.schema.predicates.items() if p.kind is not Kind.DERIVED]
+        found = pairs(self.options.inputs, "--input", known, once=not self.several_files)
+        named = {name for name, _ in found}
+        declared = declared_inputs(self.program)
+        found += ((i.pred, str(i.path)) for i in declared if i.pred not in named)
+        for name, place in found:
+            if "://" not in place and not Path(place).exists():
+                raise SourceError(f"there is no file '{place}' for `{name}`")
+        return found
+
+    def check_output(self, place: str) -> None:
+        """Raise `SourceError` if answers cannot be written there."""
+        kind_of_output(Path(place))
+
+    @abstractmethod
+    def evaluate(self) -> None:
+        """Everything from the first row to the closing tables."""
+
+    # ------------------------------------------------------------------------- the outcome
+
+    @property
+    def failed(self) -> bool:
+        """Whether the run fails because of --strict."""
+        return self.options.strict and self.rejected > 0
+
+    @property
+    def replaced(self) -> list[str]:
+        """The names of the files to replace: of a run that fails, those that say why."""
+        return [name for name in self.paths if not self.failed or name in (REJECTS, LATE)]
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._began
+
+    # --------------------------------------------------------------------------- printing
+
+    def printing(self, columns_of: Callable[[str], Columns]) -> Answers:
+        """What prints the answers that no file is given for. With --strict they wait until it is
+        known that no row is rejected, unless they are delivered batch by batch."""
+        wait = self.options.strict and not self.options.in_batches
+        return Answers(columns_of, self.options.form, self.printed, wait=wait)
+
+    def print_bad_row(self, what: str, stream: str, reason: str, where: str = "") -> None:
+        """A rejected or late row, if it is among the first few."""
+        self._bad_rows += 1
+        if self._bad_rows <= MOST_PRINTED:
+            place = f" {where}" if where else ""
+            click.echo(f"{what} {stream}{place}: {visible(reason)}", err=True)
+
+    def print_remaining(self, bad_rows: int | None = None) -> None:
+        """How many bad rows were not printed, of those reported or of so many."""
+        more = (self._bad_rows if bad_rows is None else bad_rows) - MOST_PRINTED
+        if more > 0:
+            hint = "" if {REJECTS, LATE} & self.paths.keys() else "; --rejects and --late keep them"
+            click.echo(f"{count(more, 'more row')} rejected or late{hint}", err=True)
+
+    @contextmanager
+    def live(self, text: str) -> Iterator[Status | None]:
+        """A line that changes on a terminal, unless answers are written there at the same time."""
+        busy = sys.stdout.isatty() and self.options.form != "table" and bool(self.printed)
+        if not sys.stderr.isatty() or busy:
+            yield None
+            return
+        with console(stderr=True).status(text) as status:
+            yield status
+
+    def print_closing(
+        self,
+        columns: Sequence[str],
+        rows: Mapping[str, Sequence[int]],
+        answers: Mapping[str, int],
+        *more: Table | str,
+    ) -> None:
+        out = console(stderr=True)
+        for block in (*figures_tables(columns, rows, answers), *more):
+            out.print(block)
+
+
+def execute(engine: type[Run], program: Program, options: Options) -> int:
+    """The exit code of a run."""
+    try:
+        run = engine(program, options)
+        run.evaluate()
+    except engine.misuse as error:
+        raise click.UsageError(str(error)) from None
+    except (LimitError, EvaluationError) as error:
+        click.echo(f"streamlog: {error}", err=True)
+        return 1
+    if run.failed:
+        done = "stopped" if options.in_batches else "no output was written"
+        rows = "a row was" if run.rejected == 1 else f"{run.rejected:,} rows were"
+        click.echo(f"streamlog: --strict: {rows} rejected; {done}", err=True)
+    return int(run.failed)

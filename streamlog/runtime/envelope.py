@@ -1,0 +1,58 @@
+"""The envelope of every JSON file of a checkpoint, on both engines: what it is, which version, and
+a checksum of what is inside."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from attrs import evolve
+
+from streamlog.compiler import Program
+from streamlog.syntax.ast import Test
+from streamlog.syntax.pretty import pretty
+
+FORMAT, VERSION = "streamlog checkpoint", 5
+
+
+class CheckpointError(Exception):
+    """A checkpoint cannot be used; the message says why."""
+
+
+def sealed(body: dict[str, Any]) -> str:
+    document = {"format": FORMAT, "version": VERSION, "sha256": body_sha256(body), "body": body}
+    return json.dumps(document, indent=1)
+
+
+def opened(text: str | bytes, file: object) -> dict[str, Any]:
+    """What `sealed` was given; raises `CheckpointError` if this is not what it returned."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        raise CheckpointError(f"'{file}' is damaged: it is not JSON") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise CheckpointError(f"'{file}' is not part of a checkpoint of this streamlog")
+    if document.get("version") != VERSION:
+        raise CheckpointError(
+            f"'{file}' has version {document.get('version')}; this streamlog reads {VERSION}"
+        )
+    body = document.get("body")
+    if not isinstance(body, dict) or body_sha256(body) != document.get("sha256"):
+        raise CheckpointError(f"'{file}' is damaged: its checksum is wrong")
+    return body
+
+
+def body_sha256(body: Any) -> str:
+    return sha256(json.dumps(body, sort_keys=True).encode())
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def fingerprint(program: Program) -> str:
+    """What must be the same for a run to continue: the program without its tests."""
+    module = program.module
+    kept = tuple(s for s in module.statements if not isinstance(s, Test))
+    return sha256(f"{program.mode.value}\n{pretty(evolve(module, statements=kept))}".encode())
