@@ -23,7 +23,7 @@ from streamlog.app.formats import count
 from streamlog.app.places import check_places, pairs
 from streamlog.app.render import console
 from streamlog.app.snippet import visible
-from streamlog.compiler import Program
+from streamlog.compiler import Program, focused
 from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import LimitError, Limits
 from streamlog.runtime.functions import EvaluationError
@@ -180,7 +180,7 @@ class Run(ABC):
 def execute(engine: type[Run], program: Program, options: Options) -> int:
     """The exit code of a run."""
     try:
-        run = engine(program, options)
+        run = engine(focused(program), options)
         run.evaluate()
     except engine.misuse as error:
         raise click.UsageError(str(error)) from None

@@ -18,7 +18,7 @@ from rich.table import Table
 from streamlog.app.answers import columns_of, fits
 from streamlog.app.closing import times_table
 from streamlog.app.run_base import LATE, REJECTS, Options, Run
-from streamlog.compiler import Program, focused
+from streamlog.compiler import Program
 from streamlog.kernel import Kernel
 from streamlog.runtime import checkpoint
 from streamlog.runtime.engine import Engine, Late
@@ -83,7 +83,7 @@ class LocalRun(Run):
             checker = Checker(self.program, source.pred)
             tables.setdefault(source.pred, []).extend(read(source, checker))
         limits = self.options.limits
-        return Engine(focused(self.program), Kernel, tables, limits, remember=False)
+        return Engine(self.program, Kernel, tables, limits, remember=False)
 
     def _resume(self, folder: Path) -> Mapping[str, Any]:
         """What the last checkpoint says about files, if there is one."""

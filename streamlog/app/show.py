@@ -16,7 +16,7 @@ from streamlog.app.graph import dot, mermaid
 from streamlog.app.quantity import Clocks, quantity
 from streamlog.app.snippet import wrap
 from streamlog.app.tables import flat, plain_table
-from streamlog.compiler import Mode, Program
+from streamlog.compiler import Mode, Program, focused
 from streamlog.diagnostics import Source
 from streamlog.plan.explain import explain
 from streamlog.rewrite.bistate import Bistate
@@ -252,14 +252,14 @@ def bistate_data(bistate: Bistate | None) -> dict[str, Any] | None:
 
 
 def plan(compilation: Program) -> str:
+    """What `run` evaluates: the rules on which answers rest."""
     from streamlog.plan.recognise import path_shaped
     from streamlog.plan.strategies import in_words  # sqlglot takes its time
 
-    closed = compilation.closed
-    schema = closed.schema
-    paths = path_shaped(compilation.closed.plan, schema, closed.types)
-    on_spark = in_words(_context(compilation), schema, paths)
-    return explain(compilation.closed.plan, compilation.clocks, on_spark)
+    closed = focused(compilation).closed
+    paths = path_shaped(closed.plan, closed.schema, closed.types)
+    on_spark = in_words(_context(compilation), closed.schema, paths)
+    return explain(closed.plan, compilation.clocks, on_spark)
 
 
 def queries(compilation: Program) -> tuple[Statement, ...]:
@@ -272,9 +272,9 @@ def queries(compilation: Program) -> tuple[Statement, ...]:
 def _context(compilation: Program) -> Context:
     from streamlog.plan.sql import Context
 
-    closed = compilation.closed
+    closed = focused(compilation).closed
     sliced = compilation.mode is Mode.STREAM
-    return Context(compilation.closed.plan, closed.types, closed.times, sliced=sliced)
+    return Context(closed.plan, closed.types, closed.times, sliced=sliced)
 
 
 # ------------------------------------------------------------------- by name, for `explain`

@@ -231,3 +231,15 @@ def test_a_pass_that_was_not_reached_dumps_nothing(run, write) -> None:
     write("a.slog", "p(T) <- .\n")
     result = run("check", "--dump-after", "contract", "a.slog")
     assert (result.exit_code, result.stdout) == (1, "")
+
+
+def test_the_plan_is_that_of_a_run(run, write) -> None:
+    """Rules on which no answer rests are left out, and constants of queries are pushed down."""
+    write(
+        "a.slog",
+        "stream s(T: int, x: string).\np(T, X) <- s(T, X).\n"
+        "q(T, X) <- s(T, X), s(T1, X), T1 < T.\n?p(T, red).\n",
+    )
+    shown = run("explain", "--plan", "a.slog").stdout
+    assert "gives p(T, red)" in shown and "gives q" not in shown
+    assert "q(" not in run("explain", "--sql", "a.slog").stdout

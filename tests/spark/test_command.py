@@ -41,6 +41,18 @@ def test_the_first_demo() -> None:
     assert re.search(r"^Spark: (1 job|[2-9] jobs), [\d.]+ s$", err, re.MULTILINE)
 
 
+def test_only_what_answers_rest_on_is_evaluated(tmp_path: Path) -> None:
+    program, rows = tmp_path / "a.slog", tmp_path / "s.csv"
+    program.write_text(
+        "stream s(T: int, x: string).\np(T, X) <- s(T, X), not (s(T1, X), T1 < T).\n"
+        "unread(T, count()) <- s(T, _).\n?p(T, red).\n"
+    )
+    rows.write_text("T,x\n1,red\n2,blue\n3,red\n")
+    code, out, err = run(program, "--input", f"s={rows}", "--format", "csv")
+    assert (code, out) == (0, "T,X\n1,red\n")
+    assert re.search(r"^p +sql", err, re.MULTILINE) and "unread" not in err
+
+
 def test_answers_in_a_file_are_those_of_the_local_engine(tmp_path: Path) -> None:
     spark, local = tmp_path / "spark.csv", tmp_path / "local.csv"
     clean = tmp_path / "pre.csv"
