@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from streamlog.diagnostics import Source, Span
 from streamlog.syntax import ast
+from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
 from streamlog.syntax.declare import STREAM_OPTIONS
 
@@ -82,7 +83,7 @@ def _compound(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 terms = st.recursive(variables | constants, _compound, max_leaves=6)
-aggregates = build(ast.Agg, st.sampled_from(ast.AGGREGATES), terms) | build(
+aggregates = build(ast.Agg, st.sampled_from(list(AGGREGATES)), terms) | build(
     ast.Agg, st.just("count"), st.none()
 )
 atoms = build(ast.Atom, predicates, st.lists(terms, max_size=3).map(tuple))

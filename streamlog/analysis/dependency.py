@@ -63,10 +63,10 @@ class Graph:
 
 def mark_of(rule: Rule) -> Mark | None:
     """How an aggregate in the head marks every edge of its rule."""
-    functions = {arg.func for arg in rule.head.args if isinstance(arg, Agg)}
-    if not functions:
+    kinds = [arg.kind for arg in rule.head.args if isinstance(arg, Agg)]
+    if not kinds:
         return None
-    return Mark.EXTREMUM if functions <= {"min", "max"} else Mark.AGGREGATE
+    return Mark.EXTREMUM if all(kind.best for kind in kinds) else Mark.AGGREGATE
 
 
 def dependencies(schema: Schema, times: Iterable[BranchTime]) -> Graph:

@@ -15,6 +15,7 @@ from streamlog.analysis.safety import OpenPositions
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.strata import Strata
 from streamlog.diagnostics import Diagnostic, Span, finding
+from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import (
     Agg,
     Atom,
@@ -70,7 +71,7 @@ def _cost_of(rules: tuple[Rule, ...]) -> tuple[str, int] | None:
         for r in rules
     }
     match list(found):
-        case [((func, position),)] if func in ("min", "max"):
+        case [((func, position),)] if AGGREGATES[func].best:
             return func, position
         case _:
             return None

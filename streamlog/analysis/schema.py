@@ -108,10 +108,7 @@ class Schema:
         for rule in self.rules:
             for atom in (rule.head, *atoms(rule.body)):
                 # The best of some values is one of them; a count is not.
-                args = [
-                    a.arg if isinstance(a, Agg) and a.func in ("min", "max") else a
-                    for a in atom.args
-                ]
+                args = [a.arg if isinstance(a, Agg) and a.kind.best else a for a in atom.args]
                 names = [a.name for a in args if isinstance(a, Var) and not a.is_anonymous]
                 # Not every file format tells `Ab` from `AB`.
                 if len({n.casefold() for n in names}) == atom.arity:

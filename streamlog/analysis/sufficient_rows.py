@@ -19,16 +19,16 @@ from collections.abc import Iterable, Iterator
 
 from attrs import frozen
 
+from streamlog.analysis.better_row import better_rows
 from streamlog.analysis.monotone import Direction, better, direction, spread
 from streamlog.analysis.versions import (
-    WITHOUT_MULTIPLICITY,
     Case,
     Version,
     VersionedAtom,
     VersionedBody,
     VersionedNot,
 )
-from streamlog.syntax.ast import Agg, Atom, Comparison, Const, Term, Var, branches
+from streamlog.syntax.ast import Agg, Atom, Comparison, Term, Var, branches
 from streamlog.syntax.walk import variables
 
 
@@ -129,36 +129,15 @@ class _Scope:
 
     def _survivor(self, atom: Atom, column: int) -> Best | None:
         """If a row is ruled out for ever by one with a better value of the column."""
-        if not isinstance(atom.args[column], Var):
-            return None
         for inner in (b for n in self.negations for b in n.bodies):
-            match inner:
-                case (VersionedAtom(Atom(pred) as rival, Version.OLD), Comparison() as test) | (
-                    Comparison() as test,
-                    VersionedAtom(Atom(pred) as rival, Version.OLD),
-                ) if pred == atom.pred:
-                    highest = beats(atom.args[column], rival.args[column], test)
-                    group = self._rivals(atom, rival, column)
-                    if highest is not None and group is not None:
-                        return Best(column, highest, group)
-                case _:
-                    pass
-        return None
-
-    def _rivals(self, atom: Atom, rival: Atom, column: int) -> tuple[int, ...] | None:
-        """The columns in which a row and its rival agree, if nothing else is asked of the rival."""
-        uses = Counter(v.name for v in variables(rival))
-        group = []
-        for position, (mine, its) in enumerate(zip(atom.args, rival.args, strict=True)):
-            own = isinstance(its, Var) and its.name not in self.inside and uses[its.name] == 1
-            if position == column and not own:
-                return None
-            if own or (isinstance(its, Const) and its == mine):
+            literals = [literal for x in inner if (literal := _old(x)) is not None]
+            if len(literals) < len(inner):
                 continue
-            if position == 0 or not isinstance(its, Var) or its != mine:
-                return None
-            group.append(position)
-        return tuple(group)
+            for found in better_rows(atom, literals, self.inside):
+                is_about = found.column == column and isinstance(atom.args[column], Var)
+                if is_about and not found.bounds and 0 not in found.group:
+                    return Best(column, found.highest, found.group)
+        return None
 
     # --------------------------------------------------------- what is better in every use
 
@@ -184,8 +163,8 @@ class _Scope:
             elif any(v.name in known for v in _variables(literal)):
                 return None
         group = [p for p, a in enumerate(atom.args) if p not in (0, column) and self._reads(a)]
-        if {a.func for a in self.aggregates} <= WITHOUT_MULTIPLICITY:
-            wanted |= {_extreme(a, direction(a.arg, known)) for a in self.aggregates if a.arg}
+        if all(a.kind.by_value for a in self.aggregates):
+            wanted |= {_wanted(a, direction(a.arg, known)) for a in self.aggregates if a.arg}
         else:
             wanted.add(self._by_order(arg, column))
             group = [p for p in group if not self._is_only_a_value(atom.args[p])]
@@ -230,17 +209,15 @@ class _Scope:
         return isinstance(arg, Var) and self.uses[arg.name] == 1 + names.count(arg.name) > 1
 
 
-def beats(mine: Term, its: Term, test: Comparison) -> bool | None:
-    """Whether the test says no more than that a rival's value is higher, or lower (False)."""
-    match test:
-        case Comparison("<", left, right) | Comparison(">", right, left):
-            if (left, right) == (mine, its):
-                return True
-            if (left, right) == (its, mine):
-                return False
-        case _:
-            pass
-    return None
+def _old(literal: VersionedAtom | VersionedNot | Comparison) -> Atom | Comparison | None:
+    """A literal that says the same at all later times."""
+    match literal:
+        case VersionedAtom(atom, Version.OLD):
+            return atom
+        case Comparison():
+            return literal
+        case VersionedAtom() | VersionedNot():
+            return None
 
 
 def _other_side(equation: Comparison, name: str) -> Term:
@@ -248,16 +225,11 @@ def _other_side(equation: Comparison, name: str) -> Term:
     return equation.right if is_left else equation.left
 
 
-def _extreme(aggregate: Agg, moves: Direction) -> Direction:
-    match aggregate.func, moves:
-        case _, None | 0:
-            return moves
-        case "min", _:
-            return -moves
-        case "max", _:
-            return moves
-        case _:
-            return None
+def _wanted(aggregate: Agg, moves: Direction) -> Direction:
+    """Which way the argument of a `min` or `max` must move to be better."""
+    if not moves:
+        return moves
+    return moves * aggregate.kind.best or None
 
 
 def _variables(literal: VersionedAtom | VersionedNot | Comparison) -> Iterator[Var]:

@@ -43,9 +43,6 @@ from streamlog.syntax.ast import (
 )
 from streamlog.syntax.walk import variables
 
-# Aggregates to which it does not matter how many solutions have the same value.
-WITHOUT_MULTIPLICITY = frozenset({"min", "max", "count_distinct"})
-
 
 class Version(enum.Enum):
     NEW = "new"
@@ -163,7 +160,7 @@ class _Splitter:
             now = Var(HEAD, span=head.span)
             body = (*body, Comparison("=", now, head, span=head.span))
         needs = self._timestamps_in(*data)
-        if any(isinstance(arg, Agg) and arg.func not in WITHOUT_MULTIPLICITY for arg in data):
+        if any(isinstance(arg, Agg) and not arg.kind.by_value for arg in data):
             # Solutions that differ in a timestamp only are counted apart.
             needs |= {g.clock for g in self.time.goals if not g.negated}
         start = _State(self.time.matrices, matrices(()), clocks, needs)

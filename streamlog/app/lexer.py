@@ -30,7 +30,8 @@ from pygments.token import (
 
 from streamlog.analysis.builtins import FUNCTIONS, GOALS
 from streamlog.diagnostics import Source
-from streamlog.syntax.ast import AGGREGATES, Type
+from streamlog.syntax.aggregates import AGGREGATES
+from streamlog.syntax.ast import Type
 from streamlog.syntax.declare import STREAM_OPTIONS
 from streamlog.syntax.literals import UNITS
 from streamlog.syntax.scan import (

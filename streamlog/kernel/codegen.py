@@ -23,6 +23,7 @@ from streamlog.plan.steps import (
     Plan,
     RulePlan,
 )
+from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import Agg, Atom, Term, Type
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import variables
@@ -184,7 +185,7 @@ class _Generator:
         if grouping.improving:
             self.out(f"solutions_{grouping.number}.append(({as_tuple(keys)}, {values[0]}))")
             return
-        ordered = any(func in ("first", "last") for _, func in grouping.aggregates)
+        ordered = any(AGGREGATES[func].by_order for _, func in grouping.aggregates)
         order = as_tuple(map(name, rule.order)) if ordered else "()"
         own = [v for v in rule.carries if v.is_written]
         which = " ".join(v.name for v in own)  # branches may bind different variables

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from attrs import evolve, frozen
 
+from streamlog.analysis.better_row import better_rows
 from streamlog.analysis.builtins import FILTERS
 from streamlog.analysis.schema import Kind, Schema
 from streamlog.rewrite.desugar import printable
@@ -141,16 +142,15 @@ def only_the_earliest(
 
 def _none_earlier(literal: Literal, branch: Branch) -> bool:
     """`not (p(T0, X, Y), T0 < T)` in a rule for `p(T, X, Y)`."""
-    match literal:
-        case Not((Atom(pred, args), Comparison(op, left, right))) if (
-            pred == branch.rule.head.pred and args[1:] == branch.head[1:]
-        ):
-            earlier, later = (left, right) if op == "<" else (right, left)
-            is_local = args[0] not in set(variables((*branch.calls, *branch.goals)))
-            stamp, now = args[0], branch.head[0]
-            return op in ("<", ">") and is_local and (earlier, later) == (stamp, now)
-        case _:
-            return False
+    if not isinstance(literal, Not):
+        return False
+    made = evolve(branch.rule.head, args=branch.head)
+    outside = {v.name for v in variables((*branch.calls, *branch.goals, *branch.head))}
+    return any(
+        (found.column, found.highest, found.bounds) == (0, False, ())
+        and found.rival.args[1:] == branch.head[1:]
+        for found in better_rows(made, literal.body, outside)
+    )
 
 
 def check(pred: str, made: Iterable[Branch]) -> None:

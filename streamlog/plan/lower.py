@@ -35,6 +35,7 @@ from streamlog.plan.steps import (
     Step,
 )
 from streamlog.plan.walk import map_joins, map_joins_of, reads
+from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import (
     Agg,
     Atom,
@@ -125,7 +126,7 @@ def _groupings(schema: Schema, strata: Strata) -> Mapping[object, Grouping]:
             tuple((i, a.func) for i, a in enumerate(r.head.args) if isinstance(a, Agg))
             for r in rules
         }
-        shared = len(shapes) == 1 and all(f in ("min", "max") for s in shapes for _, f in s)
+        shared = len(shapes) == 1 and all(AGGREGATES[f].best for s in shapes for _, f in s)
         grouping: Grouping | None = None
         for rule in rules:
             shape = tuple((i, a.func) for i, a in enumerate(rule.head.args) if isinstance(a, Agg))
@@ -278,7 +279,7 @@ class _Lowering:
         needed = [v for term in head for v in variables(term)]
         needed += (v for step in checks for v in reads(step))
         if group is not None:
-            if any(func in ("first", "last") for _, func in group.aggregates):
+            if any(AGGREGATES[func].by_order for _, func in group.aggregates):
                 needed += order
             if group.distinct:
                 literals = (*self.found.goals, *self.found.tests)

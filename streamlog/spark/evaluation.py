@@ -39,6 +39,7 @@ from streamlog.runtime.executor import BEGIN, Limits, Row
 from streamlog.spark import graph, sums, tasks, wire
 from streamlog.spark.columns import ColumnTypes
 from streamlog.spark.fixpoint import Versions, fixpoint
+from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import FIRST_INSTANT, LAST_INSTANT, Type
 
 # Slices reach no further, so that offsets can be added to their ends; rows of streams lie half as
@@ -302,7 +303,7 @@ class Evaluation:
             if pred in reads(rule):
                 folds = {check.func for check in rule.checks if isinstance(check, Fold)}
                 counting = functions.get(rule.group, set()) if rule.group is not None else set()
-                if (counting | folds) & {"count", "sum", "avg"}:
+                if any(AGGREGATES[f].counts for f in counting | folds):
                     return True
         return False
 

@@ -14,6 +14,7 @@ from attrs import field, frozen
 from attrs.validators import deep_iterable, instance_of
 
 from streamlog.diagnostics import Span
+from streamlog.syntax.aggregates import AGGREGATES, Aggregate
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 # Timestamps of logical time, so that offsets can be added to them within 64 bits.
@@ -162,13 +163,16 @@ class Agg:
         if self.arg is None and self.func != "count":
             raise ValueError(f"{self.func} needs something to aggregate")
 
+    @property
+    def kind(self) -> Aggregate:
+        return AGGREGATES[self.func]
+
 
 Term: TypeAlias = Var | Const | Neg | BinOp | Call | Agg
 
 # Binary operators by how tightly they bind; all associate to the left.
 PRECEDENCE = {"++": 1, "+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "%": 2}
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
-AGGREGATES = ("count", "sum", "min", "max", "avg", "count_distinct", "first", "last")
 
 # ----------------------------------------------------------------------------------- goals
 

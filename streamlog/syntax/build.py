@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeAlias
 
 from streamlog.diagnostics import Span, did_you_mean, finding
 from streamlog.syntax import literals
+from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import (
-    AGGREGATES,
     PRECEDENCE,
     Agg,
     Atom,

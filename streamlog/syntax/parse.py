@@ -10,7 +10,8 @@ from attrs import evolve
 
 from streamlog.diagnostics import Diagnostic, Source, Span, finding, in_order
 from streamlog.syntax import ast, grammar
-from streamlog.syntax.ast import AGGREGATES, Agg, Call, Module, Rule, Statement, Step, Test
+from streamlog.syntax.aggregates import AGGREGATES
+from streamlog.syntax.ast import Agg, Call, Module, Rule, Statement, Step, Test
 from streamlog.syntax.build import MAX_LEVELS, too_deep
 from streamlog.syntax.scan import MAX_PROBLEMS, TEXT, VARIABLE, WORDS, Scan, scan
 from streamlog.syntax.slips import starts_statement, syntax_error
@@ -192,7 +193,7 @@ def _refuse_aggregates(nodes: tuple[Node, ...]) -> None:
         if _is_aggregate(inner):
             assert isinstance(inner, Call | Agg)
             name = inner.name if isinstance(inner, Call) else inner.func
-            example = f"{name}<X>" if name in ("min", "max") else f"{name}(X)"
+            example = f"{name}<X>" if AGGREGATES[name].best else f"{name}(X)"
             raise Refused(
                 finding(
                     "SL0106",

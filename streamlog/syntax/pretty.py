@@ -120,7 +120,7 @@ def _ends_in_text(term: Term) -> bool:
 
 def _aggregate(term: Agg) -> str:
     arg = "" if term.arg is None else term_text(term.arg)
-    if term.func not in ("min", "max"):
+    if not term.kind.best:
         return f"{term.func}({arg})"
     # `min(D)` reads as a function; and `<-` would be an arrow.
     return f"{term.func}<({arg})>" if arg.startswith("-") else f"{term.func}<{arg}>"

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 
 from attrs import evolve, frozen
 
-from streamlog.analysis.sufficient_rows import beats
+from streamlog.analysis.better_row import BetterRow, better_rows
 from streamlog.plan.conjunction import Conjunction
 from streamlog.plan.order import range_join
 from streamlog.plan.steps import Fold, Store
@@ -71,28 +71,18 @@ def _own(goal: Atom, found: Conjunction) -> _Own | None:
 def _survivor(own: _Own, found: Conjunction) -> Conjunction | None:
     """If a negation rules out all rows but the best."""
     for negation in found.negations:
-        tests = [x for x in negation.body if isinstance(x, Comparison)]
-        match [x for x in negation.body if not isinstance(x, Comparison)]:
-            case [Atom(pred) as rival] if pred == own.goal.pred:
-                pass
-            case _:
+        for better in better_rows(own.goal, negation.body, own.bound | own.names):
+            value = own.goal.args[better.column]
+            if not isinstance(value, Var) or value.name not in own.names:
                 continue
-        if not _is_awaited(own.goal, rival, found):
-            continue
-        for column, (mine, its) in enumerate(zip(own.goal.args, rival.args, strict=True)):
-            beating = [t for t in tests if beats(mine, its, t) is not None]
-            bounds = [t for t in tests if not any(t is b for b in beating)]
-            if not isinstance(mine, Var) or mine.name not in own.names:
+            if not _is_awaited(own.goal, better.rival, found) or not _is_one_of(own, better):
                 continue
-            if len(beating) != 1 or not _is_one_of(own, rival, column, bounds):
-                continue
-            join, used = range_join(rival, list(bounds), own.bound, found.program.schema)
-            if join.index.store is not Store.BY_TIME or len(used) < len(bounds):
-                continue
-            func = "max" if beats(mine, its, beating[0]) else "min"
-            fold = Fold(mine, func, join, column)
-            left = tuple(n for n in found.negations if n is not negation)
-            return _looked_up(own, fold, evolve(found, negations=left))
+            bounds: list[Literal] = list(better.bounds)
+            join, used = range_join(better.rival, bounds, own.bound, found.program.schema)
+            if join.index.store is Store.BY_TIME and len(used) == len(bounds):
+                fold = Fold(value, "max" if better.highest else "min", join, better.column)
+                left = tuple(n for n in found.negations if n is not negation)
+                return _looked_up(own, fold, evolve(found, negations=left))
     return None
 
 
@@ -105,22 +95,18 @@ def _is_awaited(goal: Atom, rival: Atom, found: Conjunction) -> bool:
     return mine.ahead <= its.ahead
 
 
-def _is_one_of(own: _Own, rival: Atom, column: int, bounds: Sequence[Comparison]) -> bool:
+def _is_one_of(own: _Own, better: BetterRow) -> bool:
     """Whether each row of the goal is its rival's too, but for the column; and nothing is asked
     of the rival that is not known before."""
-    free = _names([rival]) - own.bound - own.names
-    for position, (mine, its) in enumerate(zip(own.goal.args, rival.args, strict=True)):
-        is_free = isinstance(its, Var) and its.name in free
-        if position == column and not is_free:
-            return False
-        if not is_free and (its != mine or _names([its]) & own.names):
-            return False
+    rival = better.rival
+    if _names(rival.args[position] for position in better.group) & own.names:
+        return False
     mine, its = own.goal.args[0], rival.args[0]
 
     def as_mine(term: Term) -> Term:
         return mine if term == its else term
 
-    wanted = [map_terms(bound, as_mine) for bound in bounds]
+    wanted = [map_terms(bound, as_mine) for bound in better.bounds]
     return all(any(_implies(t, w) for t in own.tests) for w in wanted)
 
 

@@ -19,9 +19,7 @@ from attrs import define, evolve, field
 
 from streamlog.plan.steps import Fold, Grouping, Index, Join, Old, RulePlan, Store
 from streamlog.plan.walk import readings
-
-# Aggregates to which it does not matter how often a solution is found.
-_ONCE_IS_ENOUGH = frozenset({"min", "max", "count_distinct", "first", "last"})
+from streamlog.syntax.aggregates import AGGREGATES
 
 
 @define
@@ -53,7 +51,7 @@ def projections(
     counting = {
         g.number
         for g in groupings
-        if not g.distinct and not all(f in _ONCE_IS_ENOUGH for _, f in g.aggregates)
+        if not g.distinct and any(AGGREGATES[f].counts for _, f in g.aggregates)
     }
     for rule in rules:
         folds = {s.join.atom.number: s for s in rule.checks if isinstance(s, Fold)}
@@ -62,7 +60,7 @@ def projections(
         for join, columns in readings(rule):
             use = uses.setdefault(join.index, _Use())
             fold = folds.get(join.atom.number)
-            if fold and fold.func in ("sum", "avg") and is_whole(join.index.pred, *columns):
+            if fold and AGGREGATES[fold.func].is_total and is_whole(join.index.pred, *columns):
                 use.sums |= columns
             else:
                 use.columns |= columns

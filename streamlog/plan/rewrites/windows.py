@@ -17,7 +17,6 @@ from streamlog.syntax.ast import Agg, Atom, Var, branches
 from streamlog.syntax.walk import variables
 
 FOLDED = "folded"
-_FUNCTIONS = ("sum", "count", "avg", "min", "max")
 
 
 def window(found: Conjunction) -> Conjunction:
@@ -50,7 +49,7 @@ def _folded(goal: Atom, agg: Agg, found: Conjunction) -> Conjunction | None:
     outside = tuple(t for t in found.tests if not any(t is i for i in inside))
     groups = tuple(a for a in found.head if a is not agg)
     if (
-        agg.func not in _FUNCTIONS
+        not agg.kind.is_folded
         or found.time_of(goal) is None
         or all(found.time_of(g) is None for g in others)
         or not bound <= {a.name for a in groups if isinstance(a, Var)}

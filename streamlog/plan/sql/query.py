@@ -15,6 +15,7 @@ from streamlog.plan.sql.steps import run
 from streamlog.plan.sql.terms import Value, as_double, finite, in_64_bits, value
 from streamlog.plan.steps import Grouping, RulePlan
 from streamlog.plan.walk import reads
+from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import Agg, Const, Term, Type
 from streamlog.syntax.walk import variables
 
@@ -61,7 +62,7 @@ def group_query(grouping: Grouping, context: Context) -> exp.Query:
         raise Unsupported(f"`{grouping.pred}` improves its own values, round by round")
     members = [context.plan.rules[number] for number in grouping.members]
     aggregated = dict(grouping.aggregates)
-    ordered = any(f in ("first", "last") for f in aggregated.values())
+    ordered = any(AGGREGATES[f].by_order for f in aggregated.values())
     lengths = {len(m.order) for m in members}
     if ordered and len(lengths) > 1:
         raise Unsupported(f"`{grouping.pred}` orders solutions by different timestamps")

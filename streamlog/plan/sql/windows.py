@@ -18,6 +18,7 @@ from streamlog.plan.sql.lookups import Line, in_line
 from streamlog.plan.sql.rows import Rows
 from streamlog.plan.sql.terms import Value, value
 from streamlog.plan.steps import Fold
+from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import BinOp, Const, Term, Type, Var
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import variables
@@ -29,9 +30,9 @@ _ZERO = exp.Literal.number(0)
 def fold(rows: Rows, step: Fold, wanted: Collection[str]) -> None:
     needed = {*wanted, *(v.name for v in _read(step))}
     type_ = _type(rows, step)
-    if step.func == "count" or (step.func in ("sum", "avg") and type_ is not Type.FLOAT):
+    if step.func == "count" or (AGGREGATES[step.func].is_total and type_ is not Type.FLOAT):
         _by_differences(rows, step, type_, needed)
-    elif step.func in ("sum", "avg"):
+    elif AGGREGATES[step.func].is_total:
         raise Unsupported(
             f"`{pretty(step.join.atom)}`: the exact {step.func} of floats over a window"
         )
