@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from attrs import frozen
 
 from streamlog.analysis.builtins import FILTERS
+from streamlog.analysis.equations import solve
 from streamlog.analysis.schema import Kind, Schema
 from streamlog.diagnostics import Diagnostic, Span, finding
 from streamlog.syntax.ast import (
     Agg,
     Atom,
-    BinOp,
     Body,
     Comparison,
     Literal,
@@ -97,30 +97,11 @@ def bound_variables(
     while changed:
         changed = False
         for equation in equations:
-            for name in _solved(equation, bound):
-                bound.add(name)
+            unknown = _names(equation) - bound
+            if len(unknown) == 1 and solve(equation, *unknown) is not None:
+                bound |= unknown
                 changed = True
     return frozenset(bound)
-
-
-def _solved(equation: Comparison, bound: set[str]) -> Iterator[str]:
-    """The one variable an equation can be solved for, if it is the only unknown."""
-    unknown = [v.name for v in variables(equation) if v.name not in bound]
-    if len(unknown) == 1 and any(
-        _is_linear_in(unknown[0], side) for side in (equation.left, equation.right)
-    ):
-        yield unknown[0]
-
-
-def _is_linear_in(name: str, term: Term) -> bool:
-    """Whether the term is the variable, with bound terms added or subtracted."""
-    match term:
-        case Var(found):
-            return found == name
-        case BinOp("+" | "-", left, right):
-            return _is_linear_in(name, left) or _is_linear_in(name, right)
-        case _:
-            return False
 
 
 def _names(*nodes: Term | Literal) -> set[str]:

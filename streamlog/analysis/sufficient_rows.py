@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from attrs import frozen
 
 from streamlog.analysis.better_row import better_rows
+from streamlog.analysis.equations import definitions
 from streamlog.analysis.monotone import Direction, better, direction, spread
 from streamlog.analysis.versions import (
     Case,
@@ -146,15 +147,14 @@ class _Scope:
         arg = atom.args[column]
         if not isinstance(arg, Var) or arg.name in self.outside:
             return None
-        definitions = self._definitions(arg)
-        terms = {name: _other_side(test, name) for name, test in definitions.items()}
-        known = spread([arg.name], terms)
+        defined = self._definitions(arg)
+        known = spread([arg.name], {name: term for name, (term, _) in defined.items()})
         for other in self.atoms:
             if sum(v.name in known for v in variables(other)) > (other is atom):
                 return None
         if any(v.name in known for term in self.terms for v in variables(term)):
             return None
-        defining = [test for name, test in definitions.items() if name in known]
+        defining = [test for name, (_, test) in defined.items() if name in known]
         wanted = {better(t, known) for t in self.tests if not any(t is d for d in defining)}
         for literal in (x for n in self.negations for b in n.bodies for x in b):
             if isinstance(literal, Comparison):
@@ -177,17 +177,12 @@ class _Scope:
     def _reads(self, arg: Term) -> bool:
         return isinstance(arg, Var) and self.uses[arg.name] > 1
 
-    def _definitions(self, arg: Var) -> dict[str, Comparison]:
+    def _definitions(self, arg: Var) -> dict[str, tuple[Term, Comparison]]:
         """The equations of variables that are nothing but the value of a term."""
         bound = {v.name for a in self.atoms for v in variables(a)} | self.outside | {arg.name}
-        found = [
-            (side.name, test)
-            for test in self.tests
-            for side in (test.left, test.right)
-            if test.op == "=" and isinstance(side, Var) and side.name not in bound
-        ]
-        once = Counter(name for name, _ in found)
-        return {name: test for name, test in found if once[name] == 1}
+        found = [d for d in definitions(self.tests) if d[0].name not in bound]
+        once = Counter(var.name for var, _, _ in found)
+        return {var.name: (term, test) for var, term, test in found if once[var.name] == 1}
 
     def _by_order(self, time: Var, column: int) -> Direction:
         """`first` and `last` go by the timestamps that are written in the rule."""
@@ -218,11 +213,6 @@ def _old(literal: VersionedAtom | VersionedNot | Comparison) -> Atom | Compariso
             return literal
         case VersionedAtom() | VersionedNot():
             return None
-
-
-def _other_side(equation: Comparison, name: str) -> Term:
-    is_left = isinstance(equation.left, Var) and equation.left.name == name
-    return equation.right if is_left else equation.left
 
 
 def _wanted(aggregate: Agg, moves: Direction) -> Direction:

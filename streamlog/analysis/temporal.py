@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from streamlog.analysis.builtins import TICK, TIMESTAMPS
+from streamlog.analysis.equations import definitions
 from streamlog.diagnostics import Diagnostic, finding
 from streamlog.syntax.ast import (
     Agg,
@@ -209,17 +210,8 @@ def _is_timestamp(term: Term, rule: Rule, goals: list[Atom]) -> bool:
     # A time from a data column may be a timestamp too, once a comparison ties it to one; and what
     # an equation defines is what it would be in the head itself.
     names = {v.name for v in variables(term)}
-    while more := {
-        n for name, made_of in _equations(rule) if name in names for n in made_of - names
-    }:
+    literals = [x for body in branches(rule.body) for x in body]
+    made_of = [(v.name, {w.name for w in variables(term)}) for v, term, _ in definitions(literals)]
+    while more := {n for name, others in made_of if name in names for n in others - names}:
         names |= more
     return any(groups.of(name) in clocks for name in names)
-
-
-def _equations(rule: Rule) -> Iterator[tuple[str, set[str]]]:
-    """Variables that stand alone on a side of an equation, and those on the other side."""
-    for literal in (x for body in branches(rule.body) for x in body):
-        if isinstance(literal, Comparison) and literal.op == "=":
-            for side, other in ((literal.left, literal.right), (literal.right, literal.left)):
-                if isinstance(side, Var):
-                    yield side.name, {v.name for v in variables(other)}

@@ -12,13 +12,13 @@ from attrs import evolve, frozen
 
 from streamlog.analysis.better_row import better_rows
 from streamlog.analysis.builtins import FILTERS
+from streamlog.analysis.equations import definitions
 from streamlog.analysis.schema import Kind, Schema
 from streamlog.rewrite.desugar import printable
 from streamlog.syntax.ast import (
     Agg,
     Atom,
     Body,
-    Comparison,
     Const,
     Literal,
     Not,
@@ -82,11 +82,11 @@ def _branch(rule: Rule, body: Body) -> Branch:
 
 def _solved(head: tuple[Term, ...], body: Body) -> tuple[tuple[Term, ...], Body]:
     """Equations that give a variable its value, put in wherever the variable stands."""
-    for equation in body:
-        found = _definition(equation, body)
-        if found is None:
+    for var, value, equation in definitions(body):
+        # A goal can have another variable or a constant in its place, but no expression.
+        bound = any(var in a.args for a in atoms(body)) or var in set(variables(value))
+        if bound and not isinstance(value, Var | Const):
             continue
-        var, value = found
 
         def put(term: Term, var: Var = var, value: Term = value) -> Term:
             return value if term == var else term
@@ -94,20 +94,6 @@ def _solved(head: tuple[Term, ...], body: Body) -> tuple[tuple[Term, ...], Body]
         others = tuple(x for x in body if x is not equation)
         return _solved(tuple(map_terms(t, put) for t in head), map_body_terms(others, put))
     return head, body
-
-
-def _definition(equation: Literal, body: Body) -> tuple[Var, Term] | None:
-    if not isinstance(equation, Comparison) or equation.op != "=":
-        return None
-    sides = (equation.left, equation.right)
-    for var, value in (sides, sides[::-1]):
-        if not isinstance(var, Var):
-            continue
-        # A goal can have another variable or a constant in its place, but no expression.
-        bound = any(var in a.args for a in atoms(body)) or var in set(variables(value))
-        if isinstance(value, Var | Const) or not bound:
-            return var, value
-    return None
 
 
 def cost_of(pred: str, made: Iterable[Branch]) -> tuple[int, str] | None:

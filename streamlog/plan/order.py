@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from attrs import evolve
 
 from streamlog.analysis.builtins import FILTERS
+from streamlog.analysis.equations import solve
 from streamlog.analysis.schema import Schema
 from streamlog.plan.rewrites.earliest import earliest
 from streamlog.plan.steps import Exists, Extend, Filter, Index, Join, Step, Store
@@ -95,9 +96,9 @@ def _ready(rest: list[Literal], known: set[str]) -> tuple[Literal, Step] | None:
                 if not unknown:
                     return literal, Filter(literal)
                 if literal.op == "=" and len(unknown) == 1:
-                    solved = _solve(literal, unknown.pop())
+                    solved = solve(literal, unknown.pop())
                     if solved is not None:
-                        return literal, solved
+                        return literal, Extend(*solved)
             case Atom(pred) if pred in FILTERS and _names(literal) <= known:
                 return literal, Filter(literal)
             case _:
@@ -113,29 +114,6 @@ def may_fail(literal: Literal) -> bool:
         and not (isinstance(t.right, Const) and t.right.value)
         for t in walk(literal)
     )
-
-
-def _solve(equation: Comparison, name: str) -> Extend | None:
-    """The equation as a value for its one unknown, by moving terms to the other side."""
-    if [v.name for v in variables(equation)].count(name) > 1:
-        return None
-    left, right = equation.left, equation.right
-    if name not in _names(left):
-        left, right = right, left
-    while True:
-        match left:
-            case Var(found) if found == name:
-                return Extend(left, right)
-            case BinOp("+", one, other) if name in _names(one):
-                left, right = one, BinOp("-", right, other, span=left.span)
-            case BinOp("+", one, other):
-                left, right = other, BinOp("-", right, one, span=left.span)
-            case BinOp("-", one, other) if name in _names(one):
-                left, right = one, BinOp("+", right, other, span=left.span)
-            case BinOp("-", one, other):
-                left, right = other, BinOp("-", one, right, span=left.span)
-            case _:
-                return None
 
 
 def range_join(
