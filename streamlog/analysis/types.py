@@ -78,8 +78,9 @@ Given = Mapping[tuple[str, int], Type]
 
 
 def infer(schema: Schema, given: Given | None = None) -> tuple[TypeTable, tuple[Diagnostic, ...]]:
-    """`given` are columns whose types the data at hand tell."""
-    inference = _Inference(schema, given or {})
+    """`given` are types of columns that are known from elsewhere, also of other predicates."""
+    known = {key: t for key, t in (given or {}).items() if key[0] in schema.predicates}
+    inference = _Inference(schema, known)
     inference.run()
     columns = {key: cell.root().types for key, cell in inference.columns.items()}
     variables = {key: cell.root().types for key, cell in inference.variables.items()}

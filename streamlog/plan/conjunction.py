@@ -9,6 +9,7 @@ from attrs import frozen
 from streamlog.analysis.builtins import FILTERS
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.time.reach import BranchTime, Goal
+from streamlog.analysis.types import TypeTable
 from streamlog.plan.steps import Fold, Grouping
 from streamlog.syntax.ast import Atom, Body, Comparison, Literal, Not, Rule, Term, Var
 
@@ -22,6 +23,7 @@ class Surroundings:
     """What a conjunction must know of the program around it."""
 
     schema: Schema
+    types: TypeTable
     component_of: Mapping[str, int]
     delays: Delays
     improving: Mapping[str, frozenset[str]]  # predicates whose rows a better one may replace

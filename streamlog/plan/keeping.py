@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from streamlog.analysis.retention import Retentions
 from streamlog.analysis.schema import Schema
@@ -29,7 +29,7 @@ def _add(readers: Readers, index: Index, reader: Reader) -> None:
         readers[index] = (*known, reader)
 
 
-def forgetful(readers: Readers) -> set[Index]:
+def forgetful(readers: Mapping[Index, tuple[Reader, ...]]) -> set[Index]:
     """Indexes of which every reader lets rows go some day."""
     return {i for i, found in readers.items() if all(r.back is not None for r in found)}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import evolve
 
-from streamlog.analysis.builtins import TICK, WHOLE
+from streamlog.analysis.builtins import TICK
 from streamlog.analysis.contract import Contract
 from streamlog.analysis.dependency import Graph, Mark
 from streamlog.analysis.retention import Retentions
@@ -16,25 +16,20 @@ from streamlog.analysis.time.reach import BranchTime
 from streamlog.analysis.timers import timers
 from streamlog.analysis.types import TypeTable
 from streamlog.plan.conjunction import Conjunction, Surroundings, conjunction
-from streamlog.plan.keeping import forgetful, read, thinned
+from streamlog.plan.keeping import read, thinned
 from streamlog.plan.order import exists, in_order, split_risky
-from streamlog.plan.rewrites.latest import latest
-from streamlog.plan.rewrites.lookups import lookups
-from streamlog.plan.rewrites.projection import projections, through
-from streamlog.plan.rewrites.selection import selected
-from streamlog.plan.rewrites.windows import window
+from streamlog.plan.rewrites import rewritten
 from streamlog.plan.steps import (
     Awaits,
     Component,
     Exists,
     Grouping,
-    Join,
     Pipeline,
     Plan,
     RulePlan,
     Step,
 )
-from streamlog.plan.walk import map_joins, map_joins_of, reads
+from streamlog.plan.walk import map_steps, reads
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import (
     Agg,
@@ -68,7 +63,7 @@ def lower(
     going_on = timers(time_of.values())
     groups = _groupings(schema, strata)
     improving = {g.pred: strata.knot[g.pred] for g in groups.values() if g.improving}
-    program = Surroundings(schema, graph.component_of, delays, improving)
+    program = Surroundings(schema, types, graph.component_of, delays, improving)
     rules: list[RulePlan] = []
     for rule in schema.rules:
         for which, body in enumerate(branches(rule.body)):
@@ -93,27 +88,18 @@ def lower(
     arity = {**{n: p.arity for n, p in schema.predicates.items()}, TICK: 1}
     readers = read(rules, retained)
     old = thinned(rules, readers, retained, schema)
-    becomes = projections(
-        rules,
-        groupings,
-        arity,
-        improving,
-        {i for i in readers if schema.is_temporal(i.pred)} & {*old, *forgetful(readers)},
-        old,
-        lambda pred, column: types.column(pred, column) in WHOLE,
-    )
-    rules = [map_joins_of(p, lambda j: through(j, becomes)) for p in rules]
-    readers = {becomes[index]: found for index, found in readers.items()}
-    return Plan(
+    draft = Plan(
         tuple(_components(schema, graph, strata, {p.rule.head.pred for p in rules if p.is_timer})),
         tuple(rules),
         groupings,
         improving,
-        tuple(sorted(readers, key=lambda i: i.name)),
+        tuple(readers),
         readers,
         arity,
-        {becomes[index]: found for index, found in old.items()},
+        old,
     )
+    made: Plan = rewritten(draft, Plan, program)
+    return made
 
 
 def _groupings(schema: Schema, strata: Strata) -> Mapping[object, Grouping]:
@@ -179,7 +165,7 @@ class _Lowering:
         self.is_timer = timer
         self.original = original
         self.schema = original.program.schema
-        self.found, self.risky = self._without_risky(window(lookups(latest(original))))
+        self.found, self.risky = self._without_risky(rewritten(original, Conjunction))
 
     def plan(self) -> RulePlan:
         found = self.found
@@ -199,7 +185,7 @@ class _Lowering:
         checks += in_order(risky, known, self.schema)
         known |= {v.name for x in risky for v in variables(x)}
         checks += self._none_of(negations, known, ())
-        checks = list(map_joins(checks, self._through_index))
+        checks = list(map_steps(checks, self._rewritten))
         order = tuple(
             a.args[0]
             for a in self.original.goals
@@ -247,17 +233,11 @@ class _Lowering:
                 yield self._exists(negation.body, bound, wanted=False)
 
     def _exists(self, body: Body, bound: frozenset[str], wanted: bool) -> Exists:
-        replaced = frozenset(self.found.program.improving)
-        return exists(body, bound, self.schema, wanted, replaced)
+        return exists(body, bound, self.schema, wanted)
 
-    def _through_index(self, join: Join) -> Join:
-        """Of the rows with its constants; and outside its recursion, a predicate with improving
-        rows is read when they are settled."""
-        improving, pred = self.found.program.improving, self.found.rule.head.pred
-        join = selected(join)
-        if pred not in improving.get(join.index.pred, {pred}):
-            return evolve(join, index=evolve(join.index, settled=True))
-        return join
+    def _rewritten(self, step: Step) -> Step:
+        made: Step = rewritten(step, Step, self.found)
+        return made
 
     def _pipelines(self) -> Iterator[Pipeline]:
         goals, tests = self.found.goals, self.found.tests
@@ -269,7 +249,7 @@ class _Lowering:
             before = frozenset(g.number for g in starts[:number] if g.pred == start.pred)
             bound = frozenset(v.name for v in variables(start))
             steps = in_order([*rest, *tests], bound, self.schema, before)
-            yield Pipeline(start, map_joins(steps, self._through_index))
+            yield Pipeline(start, map_steps(steps, self._rewritten))
 
     def _carries(
         self, checks: list[Step], bound: frozenset[str], order: tuple[Var, ...]

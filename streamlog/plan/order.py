@@ -13,7 +13,6 @@ from attrs import evolve
 from streamlog.analysis.builtins import FILTERS
 from streamlog.analysis.equations import solve
 from streamlog.analysis.schema import Schema
-from streamlog.plan.rewrites.earliest import earliest
 from streamlog.plan.steps import Exists, Extend, Filter, Index, Join, Step, Store
 from streamlog.syntax.ast import (
     Atom,
@@ -178,16 +177,9 @@ def _strongest(terms: list[Term], function: str) -> Term | None:
 
 
 def exists(
-    literals: Iterable[Literal],
-    bound: frozenset[str],
-    schema: Schema,
-    wanted: bool,
-    replaced: frozenset[str] = frozenset(),
+    literals: Iterable[Literal], bound: frozenset[str], schema: Schema, wanted: bool
 ) -> Exists:
-    """Whether a conjunction has a solution; its other variables are its own.
-
-    `replaced` are predicates whose rows may be taken back, so that all of them must be stored.
-    """
+    """Whether a conjunction has a solution; its other variables are its own."""
     literals = tuple(literals)
     negations = [x for x in literals if isinstance(x, Not)]
     plain, risky = split_risky([x for x in literals if not isinstance(x, Not)], bound)
@@ -197,13 +189,13 @@ def exists(
     waiting = [n for n in negations if _names(n) & (inside - known)]
 
     def none(negation: Not) -> Exists:
-        return exists(negation.body, inside, schema, wanted=False, replaced=replaced)
+        return exists(negation.body, inside, schema, wanted=False)
 
     steps += (none(n) for n in negations if n not in waiting)
     if negations:
         steps += in_order(risky, known, schema)
     steps += map(none, waiting)
-    return earliest(Exists(tuple(steps), wanted), replaced)
+    return Exists(tuple(steps), wanted)
 
 
 def split_risky(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from attrs import evolve
 
-from streamlog.plan.steps import Exists, Extend, Fold, Join, Pipeline, RulePlan, Step
+from streamlog.plan.steps import Exists, Extend, Filter, Fold, Join, RulePlan, Step
 from streamlog.syntax.ast import Var
 from streamlog.syntax.walk import variables
 
@@ -61,26 +61,29 @@ def joins_of(rule: RulePlan) -> Iterator[Join]:
     yield from joins(rule.checks)
 
 
-def map_joins(steps: Iterable[Step], change: Callable[[Join], Join]) -> tuple[Step, ...]:
-    """The steps with each join replaced by what `change` makes of it."""
+def map_steps(steps: Iterable[Step], change: Callable[[Step], Step]) -> tuple[Step, ...]:
+    """The steps with each replaced by what `change` makes of it, the inner ones first."""
 
     def changed(step: Step) -> Step:
         match step:
-            case Join():
-                return change(step)
             case Fold(_, _, join):
-                return evolve(step, join=change(join))
-            case Exists(inner):
-                return evolve(step, steps=map_joins(inner, change))
-            case _:
-                return step
+                inner = change(join)
+                assert isinstance(inner, Join)
+                return change(evolve(step, join=inner))
+            case Exists(inside):
+                return change(evolve(step, steps=map_steps(inside, change)))
+            case Join() | Filter() | Extend():
+                return change(step)
 
     return tuple(map(changed, steps))
 
 
 def map_joins_of(rule: RulePlan, change: Callable[[Join], Join]) -> RulePlan:
-    pipelines = (Pipeline(p.start, map_joins(p.steps, change)) for p in rule.pipelines)
-    return evolve(rule, pipelines=tuple(pipelines), checks=map_joins(rule.checks, change))
+    def changed(step: Step) -> Step:
+        return change(step) if isinstance(step, Join) else step
+
+    pipelines = (evolve(p, steps=map_steps(p.steps, changed)) for p in rule.pipelines)
+    return evolve(rule, pipelines=tuple(pipelines), checks=map_steps(rule.checks, changed))
 
 
 def readings(rule: RulePlan) -> Iterator[tuple[Join, set[int]]]:

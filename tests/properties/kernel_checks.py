@@ -184,7 +184,7 @@ def check_one_per_key(case: Case, rng: Random) -> int:
             old = [
                 program.closed.plan.thinned[i] for i in indexes if i in program.closed.plan.thinned
             ]
-            if any(e.best and e.best.column == 0 for o in old for e in o.enough):
+            if any(e.best and e.best.column == 0 for o in old for e in o.sufficient):
                 # Of the latest, all at that time.
                 keys = [k for k, _ in {(k, r[0]) for k, r in zip(keys, rows, strict=True)}]
             most = len(set(keys)) * len(indexes) * max(1, len(entry.kept.best))

@@ -95,7 +95,7 @@ def test_the_best_of_the_old_rows_are_enough(first: int) -> None:
         except Exception as error:
             pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}")
         plan = compiled(case).closed.plan
-        chosen += any(rows.best for old in plan.thinned.values() for rows in old.enough)
+        chosen += any(rows.best for old in plan.thinned.values() for rows in old.sufficient)
     assert chosen >= SHARD / 2
 
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from streamlog.plan.steps import Exists, Index, Join, Store
+from streamlog.plan.conjunction import Conjunction
+from streamlog.plan.steps import Exists, Index, Join, Step, Store
 from streamlog.syntax.ast import Var
 
 
-def earliest(test: Exists, replaced: frozenset[str]) -> Exists:
-    """`replaced` are predicates whose rows may be taken back, so all of them must be stored."""
-    match test.steps:
-        case (Join(atom, Index(pred, key, Store.BY_TIME), None, high) as join,) if high:
+def earliest(step: Step, found: Conjunction) -> Step:
+    """Of a predicate whose rows may be replaced by better ones, all must be stored."""
+    match step:
+        case Exists((Join(atom, Index(pred, key, Store.BY_TIME), None, high) as join,)) if high:
             free = [a for i, a in enumerate(atom.args) if i not in key]
-            if all(isinstance(a, Var) for a in free) and pred not in replaced:
+            if all(isinstance(a, Var) for a in free) and pred not in found.program.improving:
                 index = Index(pred, key, Store.EARLIEST)
-                return evolve(test, steps=(evolve(join, index=index),))
-    return test
+                return evolve(step, steps=(evolve(join, index=index),))
+        case _:
+            pass
+    return step

@@ -13,12 +13,15 @@ started from; where finding a solution twice does no harm, it need not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable
 
 from attrs import define, evolve, field
 
-from streamlog.plan.steps import Fold, Grouping, Index, Join, Old, RulePlan, Store
-from streamlog.plan.walk import readings
+from streamlog.analysis.builtins import WHOLE
+from streamlog.plan.conjunction import Surroundings
+from streamlog.plan.keeping import forgetful
+from streamlog.plan.steps import Fold, Index, Join, Plan, Store
+from streamlog.plan.walk import map_joins_of, readings
 from streamlog.syntax.aggregates import AGGREGATES
 
 
@@ -32,28 +35,44 @@ class _Use:
     compares: bool = False  # a row with the one it started from
 
 
-def projections(
-    rules: Iterable[RulePlan],
-    groupings: Iterable[Grouping],
-    arity: Mapping[str, int],
-    replaced: Collection[str],
-    dated: Collection[Index],
-    old: Mapping[Index, Old],
-    is_whole: Callable[[str, int], bool],
-) -> dict[Index, Index]:
-    """Each index, and what it becomes.
+def projection(plan: Plan, program: Surroundings) -> Plan:
+    schema, types = program.schema, program.types
+    uses = _uses(plan, lambda pred, column: types.column(pred, column) in WHOLE)
+    # Those that must know the timestamps of their rows, in order to forget.
+    dated = {i for i in plan.readers if schema.is_temporal(i.pred)}
+    dated &= {*plan.thinned, *forgetful(plan.readers)}
+    becomes = {
+        index: _projected(index, use, plan.arity[index.pred], index in dated)
+        if index.store is not Store.EARLIEST
+        and not use.compares
+        and (index.settled or index.pred not in plan.improving)
+        else evolve(index, sums=tuple(sorted(use.sums)))
+        for index, use in uses.items()
+    }
 
-    `replaced` are predicates whose rows may be taken back. `dated` are indexes that must know the
-    timestamps of their rows, in order to forget; what `old` rows are chosen by must be known too.
-    `is_whole` says whether a column holds whole numbers: running totals are exact.
-    """
+    def through(join: Join) -> Join:
+        """A part of a row is never the row that a pipeline started from."""
+        index = becomes[join.index]
+        return evolve(join, index=index, not_itself=join.not_itself and index.columns is None)
+
+    return evolve(
+        plan,
+        rules=tuple(map_joins_of(rule, through) for rule in plan.rules),
+        indexes=tuple(sorted(set(becomes.values()), key=lambda i: i.name)),
+        readers={becomes[index]: readers for index, readers in plan.readers.items()},
+        thinned={becomes[index]: old for index, old in plan.thinned.items()},
+    )
+
+
+def _uses(plan: Plan, is_whole: Callable[[str, int], bool]) -> dict[Index, _Use]:
+    """`is_whole` says whether a column holds whole numbers: running totals are exact."""
     uses: dict[Index, _Use] = {}
     counting = {
         g.number
-        for g in groupings
+        for g in plan.groupings
         if not g.distinct and any(AGGREGATES[f].counts for _, f in g.aggregates)
     }
-    for rule in rules:
+    for rule in plan.rules:
         folds = {s.join.atom.number: s for s in rule.checks if isinstance(s, Fold)}
         enumerating = (rule.checks, *(p.steps for p in rule.pipelines))
         inside = {j.atom.number for steps in enumerating for j in steps if isinstance(j, Join)}
@@ -68,23 +87,10 @@ def projections(
             matters = rule.group in counting and join.atom.number in inside
             use.counts |= matters or fold is not None
             use.compares |= join.not_itself and (rule.once or rule.group in counting)
-    for index, found in old.items():
-        for best in (rows.best for rows in found.sufficient if rows.best):
+    for index, old in plan.thinned.items():
+        for best in (rows.best for rows in old.sufficient if rows.best):
             uses[index].columns |= {best.column, *best.group} - index.fixed - {0}
-    return {
-        index: _projected(index, use, arity[index.pred], index in dated)
-        if index.store is not Store.EARLIEST
-        and not use.compares
-        and (index.settled or index.pred not in replaced)
-        else evolve(index, sums=tuple(sorted(use.sums)))
-        for index, use in uses.items()
-    }
-
-
-def through(join: Join, becomes: Mapping[Index, Index]) -> Join:
-    """A part of a row is never the row that a pipeline started from."""
-    index = becomes[join.index]
-    return evolve(join, index=index, not_itself=join.not_itself and index.columns is None)
+    return uses
 
 
 def _projected(index: Index, use: _Use, arity: int, dated: bool) -> Index:

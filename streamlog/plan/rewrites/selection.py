@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from streamlog.plan.steps import Join
+from streamlog.plan.conjunction import Conjunction
+from streamlog.plan.steps import Join, Step
 from streamlog.syntax.ast import Const
 
 
-def selected(join: Join) -> Join:
-    """The join through an index of the rows that have its constants."""
+def selection(join: Step, _: Conjunction) -> Step:
+    """A join through an index of the rows that have its constants."""
+    if not isinstance(join, Join):
+        return join
     where = tuple(
         (position, arg)
         for position in join.index.key

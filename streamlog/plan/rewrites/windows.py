@@ -19,7 +19,7 @@ from streamlog.syntax.walk import variables
 FOLDED = "folded"
 
 
-def window(found: Conjunction) -> Conjunction:
+def windows(found: Conjunction) -> Conjunction:
     """The first goal that is a window around the others becomes a fold."""
     rules = found.program.schema.rules_of[found.rule.head.pred]
     aggregates = [a for a in found.head if isinstance(a, Agg)]
