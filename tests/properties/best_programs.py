@@ -1,7 +1,7 @@
 """Random programs in which a few old rows stand for all others: the latest, the highest, the last.
 
-Each rule is one of the shapes that `analysis.sufficient_rows` knows, often bent a little, so that it may
-just not be one of them any more.
+Each rule is one of the shapes that `analysis.sufficient_rows` knows, often bent a little, so that
+it may just not be one of them any more.
 """
 
 from __future__ import annotations
