@@ -70,15 +70,12 @@ def _complete_target(
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     targets: Sequence[Code | str],
     graph: str | None,
     form: str,
     batch: bool,
-    contract: bool,
-    bistate: bool,
-    strata: bool,
-    plan: bool,
-    sql: bool,
+    **views: bool,
 ) -> None:
     """Explain a program, or a code of the compiler.
 
@@ -91,15 +88,7 @@ def command(
     streamlog explain --format json rules/ > contracts.json
     streamlog explain SL0401
     """
-    flags = {
-        "contract": contract,
-        "bistate": bistate,
-        "strata": strata,
-        "plan": plan,
-        "sql": sql,
-        "graph": graph,
-    }
-    wanted = [name for name, given in flags.items() if given]
+    wanted = [name for name, given in {**views, "graph": graph}.items() if given]
     if len(wanted) > 1:
         raise click.UsageError(f"--{wanted[0]} and --{wanted[1]} are two different questions")
     if graph and form == "json":

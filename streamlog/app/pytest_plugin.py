@@ -77,31 +77,38 @@ class SlogFile(pytest.File):
             yield SlogTest.from_parent(self, name=name, suite=suite, number=number)
 
 
-class SlogProgram(pytest.Item):
-    """Stands for the tests of a program that is refused."""
+class SlogItem(pytest.Item):
+    line: int | None = None
 
     def __init__(self, *, suite: Suite, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.suite = suite
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        if isinstance(excinfo.value, SlogFailure):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.path, self.line, f"{self.path.name}: {self.name}"
+
+
+class SlogProgram(SlogItem):
+    """Stands for the tests of a program that is refused."""
 
     def runtest(self) -> None:
         from streamlog.app.verdicts import render_refusal
 
         raise SlogFailure(render_refusal(self.suite.refusal).plain)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        return _repr(excinfo) or super().repr_failure(excinfo, style)
 
-    def reportinfo(self) -> tuple[Path, int | None, str]:
-        return self.path, None, f"{self.path.name}: {self.name}"
-
-
-class SlogTest(pytest.Item):
+class SlogTest(SlogItem):
     """A test block."""
 
-    def __init__(self, *, suite: Suite, number: int, **kwargs: Any) -> None:
+    def __init__(self, *, number: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.suite, self.number = suite, number
+        self.number = number
+        self.line = self.test.span.source.position(self.test.span.start)[0] - 1
 
     @property
     def test(self) -> Test:
@@ -146,21 +153,9 @@ class SlogTest(pytest.Item):
             shuffle=not config.getoption("slog_no_shuffle"), seed=config.getoption("slog_seed")
         )
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        return _repr(excinfo) or super().repr_failure(excinfo, style)
-
-    def reportinfo(self) -> tuple[Path, int | None, str]:
-        span = self.test.span
-        line, _ = span.source.position(span.start)
-        return self.path, line - 1, f"{self.path.name}: {self.name}"
-
 
 class SlogFailure(Exception):  # noqa: N818  (what a test found, not a failure of ours)
     """A test that does not pass; the message is its diff."""
-
-
-def _repr(excinfo: pytest.ExceptionInfo[BaseException]) -> str | None:
-    return str(excinfo.value) if isinstance(excinfo.value, SlogFailure) else None
 
 
 def _suite(path: Path) -> Suite:

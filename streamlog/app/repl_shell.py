@@ -87,14 +87,13 @@ class Shell:
             self._say(failure(str(error), self.out.width), note(_KEPT, self.out.width))
         except (CommandError, EngineError, NoProofError, Unfit) as error:
             self._say(failure(str(error), self.out.width))
-        except (SourceError, UnicodeError) as error:
+        except (SourceError, UnicodeError, OSError) as error:
             self.could_not_load |= loading
-            self._say(failure(str(error), self.out.width))
-        except OSError as error:
-            self.could_not_load |= loading
-            place = f"'{error.filename}': " if error.filename else ""
-            reason = (error.strerror or str(error)).lower()
-            self._say(failure(f"{place}{reason}", self.out.width))
+            text = str(error)
+            if isinstance(error, OSError):
+                place = f"'{error.filename}': " if error.filename else ""
+                text = place + (error.strerror or text).lower()
+            self._say(failure(text, self.out.width))
         return True
 
     def _refused(self, refused: Refused) -> None:

@@ -10,12 +10,12 @@ from rich.text import Text
 
 from streamlog.app.answers import columns_of
 from streamlog.app.formats import count
-from streamlog.app.playing import fact_text
 from streamlog.app.render import render_diagnostic
 from streamlog.app.repl_session import Answers, Findings, Found, Said, Session, Unused
 from streamlog.app.ruletest import Verdict
 from streamlog.app.snippet import visible, wrap
 from streamlog.app.tables import titled_table
+from streamlog.app.test_script import fact_text
 from streamlog.app.verdicts import render_problems
 from streamlog.runtime.engine import Late
 

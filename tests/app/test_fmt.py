@@ -120,14 +120,13 @@ def test_a_slip_of_the_formatter_harms_nobody(run, write, monkeypatch) -> None:
 
 
 def test_a_failed_write_leaves_the_file_and_no_litter(run, write, monkeypatch) -> None:
-    from streamlog.app import fmt
 
     loose = write("rules/a.slog", LOOSE)
 
     def no_room(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(fmt.shutil, "copymode", no_room)
+    monkeypatch.setattr("shutil.copymode", no_room)
     result = run("fmt", "rules")
     assert (result.exit_code, result.stderr) == (2, "streamlog: No space left on device\n")
     assert [p.read_text() for p in loose.parent.iterdir()] == [LOOSE]

@@ -193,7 +193,7 @@ this row is late: 1 is earlier than 7, which `pre` has passed
 11 |     pre(1, c).
    |     ^^^^^^^^^^
    |
-   = note: if that is meant, write `arrive late pre(1, c).`
+   = note: if that is intended, write `arrive late pre(1, c).`
 
 the answers so far are not these
   --> a.slog:14:5
@@ -275,7 +275,7 @@ ROWS = [f"q({t}, r{t})." for t in range(1, 30)]
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamlog.app.playing.Kernel", Hasty)
+    monkeypatch.setattr("streamlog.app.test_script.Kernel", Hasty)
 
 
 @pytest.mark.usefixtures("hasty")
@@ -308,7 +308,7 @@ def test_orders_are_those_that_the_slack_allows(
             pushed[-1] += [row[0] for row in rows]
             super().push(stream, rows)
 
-    monkeypatch.setattr("streamlog.app.playing.Engine", Recording)
+    monkeypatch.setattr("streamlog.app.test_script.Engine", Recording)
     path = write("a.slog", COPY + test_block(*ROWS, "advance 30.", "q(30, z).", "end."))
     (verdict,) = run_suite(suite_of(str(path)), Options()).verdicts
     assert (verdict.passed, verdict.orders) == (True, 6)
