@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from attrs import asdict
 from click.shell_completion import CompletionItem
 
 from streamlog.app.inputs import STDIN, compile_target, files_of
@@ -107,17 +108,7 @@ def command(
 
 def _explain_codes(codes: Sequence[Code], form: str) -> None:
     if form == "json":
-        pages = [
-            {
-                "code": c.code,
-                "severity": str(c.severity),
-                "title": c.title,
-                "explanation": c.explanation,
-                "bad": c.bad,
-                "good": c.good,
-            }
-            for c in codes
-        ]
+        pages = [{**asdict(code), "severity": str(code.severity)} for code in codes]
         click.echo(json.dumps({"codes": pages}, indent=2))
         return
     from streamlog.app.render import console, render_page

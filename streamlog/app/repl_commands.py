@@ -29,6 +29,7 @@ from streamlog.kernel import Kernel
 from streamlog.runtime.executor import BEGIN, ExecutorFactory
 from streamlog.runtime.memory import size
 from streamlog.runtime.query import prepared
+from streamlog.runtime.sources import FORMATS
 from streamlog.runtime.values import Unfit, moment, time_of
 from streamlog.runtime.why import why
 from streamlog.syntax.ast import Atom
@@ -77,7 +78,7 @@ class Commands:
         if not 1 <= len(words) <= 2:
             raise CommandError("`.load` takes a program, or a data file and a predicate")
         path = Path(words[0]).expanduser()
-        if path.suffix == ".slog" or (len(words) == 1 and not _is_data(path)):
+        if path.suffix == ".slog" or (len(words) == 1 and path.suffix.lower() not in FORMATS):
             yield from self.session.load(path)
             for name, p in sorted(self.session.engine.schema.predicates.items()):
                 file = p.option("from")
@@ -319,10 +320,6 @@ def _known(name: str, known: Collection[str], what: str) -> str:
 def _positive(text: str) -> int | None:
     text = text.strip()
     return int(text) or None if text.isascii() and text.isdigit() else None
-
-
-def _is_data(path: Path) -> bool:
-    return path.suffix.lower() in (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".pq")
 
 
 # In the order of the help.

@@ -26,7 +26,7 @@ from streamlog.runtime.engine import EngineError
 from streamlog.runtime.executor import LimitError
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.query import QueryError
-from streamlog.runtime.sources import SourceError
+from streamlog.runtime.sources import FORMATS, SourceError
 from streamlog.runtime.values import Unfit
 from streamlog.runtime.why import NoProofError
 
@@ -125,7 +125,7 @@ class Shell:
             folder = Path(before.split()[-1] if before[-1:] != " " else ".")
             folder = folder if folder.is_dir() else folder.parent
             for path in sorted(folder.glob("*")):
-                if path.is_dir() or path.suffix in (".slog", ".csv", ".jsonl", ".parquet"):
+                if path.is_dir() or path.suffix in (".slog", *FORMATS):
                     yield str(path) + "/" * path.is_dir(), "file"
             return
         schema = self.session.program.schema
