@@ -82,7 +82,7 @@ def command(
         found += compilation.diagnostics
         if dump_after:
             _dump(compilation, dump_after, title=file if len(files) > 1 else None)
-    # A file that several programs use is compiled with each; its findings are told once.
+    # A file that several programs use is compiled with each; its findings are reported once.
     report(in_order(found), form, len(files))
     ctx.exit(any(d.is_error for d in found))
 

@@ -18,7 +18,7 @@ from streamlog.app.formats import count
 from streamlog.app.java import java_problem, on_spark
 from streamlog.app.limits import bytes_of
 from streamlog.app.render import render_page
-from streamlog.app.repl_session import Said, Session
+from streamlog.app.repl_session import Message, Session
 from streamlog.app.repl_show import note
 from streamlog.app.repl_why import why_tree
 from streamlog.app.tables import flat, plain_table, titled_table
@@ -35,7 +35,7 @@ from streamlog.runtime.why import why
 from streamlog.syntax.ast import Atom
 from streamlog.syntax.pretty import pretty
 
-Printed: TypeAlias = Said | RenderableType
+Printed: TypeAlias = Message | RenderableType
 MOST_REASONS = 3  # facts that one `.why` explains
 
 

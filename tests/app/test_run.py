@@ -210,6 +210,22 @@ def test_the_kind_of_engine_decides_which_options_there_are(run, airport) -> Non
         assert f"{option.split('=')[0]} is for --engine {other}" in result.stderr
 
 
+def test_outputs_may_be_named_like_options(run, write) -> None:
+    write(
+        "a.slog",
+        "stream s(T: int, x: string).\noutput late, rejects.\nlate(T, X) <- s(T, X).\n"
+        "rejects(T) <- s(T, _).",
+    )
+    write("s.csv", "T,x\n5,a\n1,b\nsoon,c\n")
+    args = ("--input", "s=s.csv", "--output", "late=l.csv", "--output", "rejects=r.csv")
+    assert run("run", "a.slog", *args).exit_code == 0
+    assert run("run", "a.slog", *args, "--late", "L.csv", "--rejects", "R.csv").exit_code == 0
+    assert Path("l.csv").read_text() == "T,X\n5,a\n"
+    assert Path("r.csv").read_text() == "T\n5\n"
+    assert "is earlier than" in Path("L.csv").read_text()
+    assert "soon" in Path("R.csv").read_text()
+
+
 def test_batch(run, write) -> None:
     write("a.slog", "output p.\np(T, X) <- s(T, X), not (s(T1, X), T1 > T).\ns(1, a). s(2, a).")
     refused = run("run", "a.slog")
