@@ -31,7 +31,7 @@ class _Memory(click.ParamType):  # type: ignore[type-arg]  # only newer click ha
             return value
         found = bytes_of(value)
         if found is None:
-            self.fail(f"'{value}' is not an amount of memory: write it as 512MB or 4GB", param, ctx)
+            self.fail(f"'{value}' is not a valid size: write 512MB or 4GB", param, ctx)
         return found
 
 

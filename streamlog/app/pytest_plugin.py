@@ -24,19 +24,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--update-slog",
         action="store_true",
-        help="Rewrite what .slog tests expect and is wrong. Runs in one process.",
+        help="Rewrite the expectations of .slog tests that fail. Runs in one process.",
     )
     group.addoption(
         "--slog-no-shuffle",
         action="store_true",
-        help="Run .slog tests only in the order as written.",
+        help="Run .slog tests in the written order only.",
     )
     group.addoption(
         "--slog-seed",
         type=int,
         default=0,
         metavar="N",
-        help="Which other orders of arrival .slog tests are tried in (default: 0).",
+        help="The seed of the other orders of arrival that .slog tests are run in (default: 0).",
     )
 
 
@@ -135,7 +135,7 @@ class SlogTest(SlogItem):
 
         root = self.config.rootpath
         if self.path.is_relative_to(root) and leads_out(self.path, root):
-            raise SlogFailure(f"{self.path} leads out of {root}: left as it is")
+            raise SlogFailure(f"{self.path} is a link that leads out of {root}: left unchanged")
         self.suite = _suite(self.path)
         changed = update([self._verdict()])
         if changed:

@@ -93,7 +93,7 @@ class Commands:
         path = Path(rest).expanduser()
         known = {f.path.resolve() for f in self.session.state.files} | self.session.saved
         if path.exists() and path.resolve() not in known:
-            raise CommandError(f"`{path}` is there already; choose another name")
+            raise CommandError(f"`{path}` already exists; choose another name")
         path.write_text(self.session.state.text, encoding="utf-8")
         self.session.saved.add(path.resolve())
         yield f"saved to {path}"
@@ -242,7 +242,7 @@ class Commands:
                 yield "Spark starts; each step takes about a second from now on"
                 self.session.set_executor(self._on_spark())
             case _:
-                raise CommandError(f"there is no engine `{rest}`; they are `local` and `spark`")
+                raise CommandError(f"there is no engine `{rest}`; there are `local` and `spark`")
 
     def batch(self, rest: str) -> Iterator[Printed]:
         match rest:
@@ -255,7 +255,7 @@ class Commands:
             case "":
                 yield f"batch is {'on' if self.session.state.mode is Mode.BATCH else 'off'}"
             case _:
-                raise CommandError("`.batch` is `on` or `off`")
+                raise CommandError("`.batch` takes `on` or `off`")
 
     def limit(self, rest: str) -> Iterator[Printed]:
         limits = self.session.limits
@@ -269,7 +269,7 @@ class Commands:
                 )
             if name == "memory" and self.session.executor is not Kernel:
                 raise CommandError(
-                    "Spark's memory is settled when it starts: use `streamlog repl --max-memory`"
+                    "Spark's memory is fixed when it starts: use `streamlog repl --max-memory`"
                 )
             self.session.set_limits(evolve(limits, **{name: number}))
             limits = self.session.limits
@@ -326,13 +326,15 @@ def _positive(text: str) -> int | None:
 COMMANDS = {
     c.name: c
     for c in (
-        Command("load", "FILE [PRED]", "take a program, or rows of a data file", Commands.load),
+        Command("load", "FILE [PRED]", "load a program, or the rows of a data file", Commands.load),
         Command("save", "FILE", "write the program and its facts", Commands.save),
-        Command("list", "", "what was typed so far", Commands.listing),
-        Command("facts", "[PRED]", "the facts of a predicate, or how many of each", Commands.facts),
+        Command("list", "", "list what was typed so far", Commands.listing),
+        Command("facts", "[PRED]", "the facts of a predicate, or their numbers", Commands.facts),
         Command("advance", "T [STREAM]", "nothing earlier than T will come", Commands.advance),
-        Command("end", "[STREAM]", "nothing will come any more", Commands.end),
-        Command("status", "", "how far the streams are, and who waits for whom", Commands.status),
+        Command("end", "[STREAM]", "no more rows will come", Commands.end),
+        Command(
+            "status", "", "how far the streams are, and what outputs wait for", Commands.status
+        ),
         Command("why", "P(…)", "the derivation of a fact, or why there is none", Commands.why),
         Command(
             "explain", "[PRED|CODE]", "a predicate, a code, the last finding", Commands.explain
@@ -340,8 +342,8 @@ COMMANDS = {
         Command("contract", "", "delay, release and state of each predicate", Commands.contract),
         Command("plan", "", "joins, indexes and what each rule waits for", Commands.plan),
         Command("batch", "on|off", "accept what only the end of the data decides", Commands.batch),
-        Command("limit", "[WHAT N]", "when an evaluation is stopped", Commands.limit),
-        Command("engine", "spark|local", "what runs the program", Commands.engine),
+        Command("limit", "[WHAT N]", "the limits that stop an evaluation", Commands.limit),
+        Command("engine", "spark|local", "the engine that evaluates the program", Commands.engine),
         Command("clear", "", "forget everything", Commands.clear),
         Command("help", "", "this list", Commands.help),
         Command("quit", "", "leave, as Ctrl-D does", Commands.quit),

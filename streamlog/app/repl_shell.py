@@ -30,7 +30,7 @@ from streamlog.runtime.sources import FORMATS, SourceError
 from streamlog.runtime.values import Unfit
 from streamlog.runtime.why import NoProofError
 
-_KEPT = "The state was made anew without this input: everything is as it was before."
+_KEPT = "This input was discarded: the session is as it was before."
 
 
 def is_command(line: str) -> bool:
@@ -42,7 +42,7 @@ def is_command(line: str) -> bool:
 def _more(error: LimitError) -> str:
     """How to go on: what `stopped after 10 seconds (--max-seconds): …` names can be raised."""
     match = re.search(r"\(--max-(\w+)", str(error))
-    return f"`.limit {match[1] if match else 'seconds'} N` lets it go on for longer."
+    return f"`.limit {match[1] if match else 'seconds'} N` raises the limit."
 
 
 class Shell:
@@ -100,7 +100,7 @@ class Shell:
         self._say(*(render_diagnostic(d, self.out.width) for d in refused.diagnostics))
         codes = {d.code for d in refused.diagnostics}
         if codes <= STREAM_ONLY and self.session.state.mode is Mode.STREAM:
-            text = "Refused in a stream. Over stored data it is fine: `.batch on`, then again."
+            text = "Refused for a stream. For stored data it is fine: `.batch on`, then again."
             self._say(note(text, self.out.width))
 
     def _print(self, found: Iterable[Printed]) -> None:

@@ -165,7 +165,7 @@ def run_test(suite: Suite, test: Test, options: Options) -> Verdict:
         if program is not None:
             problems, orders = _played(program, test, options)
         else:
-            what = "this step cannot be run: the program is refused, over stored data too"
+            what = "this step cannot be run: the program is refused, even for stored data"
             problems = [Problem(steps[0].span, what)]
     return Verdict(suite, test, tuple(problems), time.perf_counter() - start, orders)
 
@@ -322,7 +322,7 @@ def _disorder(program: Program, test: Test, found: Disorder, seed: int) -> Probl
     at = found.check.step.span if found.check else heading(test)
     return Problem(
         at,
-        f"in another order of arrival {found.error or 'the answers are others'} (--seed {seed})",
+        f"in another order of arrival {found.error or 'the answers differ'} (--seed {seed})",
         missing=texts(found.missing),
         unexpected=texts(found.unexpected),
         order=tuple(_order_text(program, event) for event in found.order),

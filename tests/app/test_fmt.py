@@ -41,7 +41,7 @@ def test_a_link_that_leads_out_of_the_folder_is_left(run, write, tmp_path) -> No
     (tmp_path / "rules" / "c.slog").symlink_to(inside)
     result = run("fmt", "rules")
     assert result.exit_code == 0
-    assert "rules/a.slog leads out of rules: left as it is\n" in result.stderr
+    assert "rules/a.slog is a link that leads out of rules: left unchanged\n" in result.stderr
     assert (outside.read_text(), inside.read_text()) == (LOOSE, TIDY)
     assert run("fmt", "rules/a.slog").exit_code == 0  # named, it is meant
     assert outside.read_text() == TIDY

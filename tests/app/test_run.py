@@ -1,4 +1,4 @@
-"""`streamlog run`: files in, answers out, and going on after an interruption."""
+"""`streamlog run`: files in, answers out, and resuming after an interruption."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def test_a_program_from_standard_input(run, airport) -> None:
         (["airport.slog", "--input", "repot=x.csv"], "did you mean 'report'?"),
         (
             ["airport.slog", "--input", "pc_alarm=x.csv"],
-            "the program has no 'pc_alarm' to use here",
+            "the program has no input 'pc_alarm'",
         ),
         (["airport.slog", "--input", "report=x.csv"], "there is no file 'x.csv' for `report`"),
         (
@@ -255,7 +255,7 @@ def test_a_program_from_standard_input(run, airport) -> None:
             "what kind of file is 'airport.slog'?",
         ),
         (["airport.slog", "--input", "report=data/zone.csv"], "has no column `T`"),
-        (["airport.slog", "--output", "zone=x.csv"], "the program has no 'zone' to use here"),
+        (["airport.slog", "--output", "zone=x.csv"], "the program has no output 'zone'"),
         (
             ["airport.slog", "--output", "pc_alarm=no/x.csv"],
             "cannot be written: there is no folder 'no'",
@@ -302,7 +302,7 @@ def test_a_finished_run_has_nothing_to_add(run, airport, tmp_path: Path) -> None
     before = (tmp_path / "out.csv").read_bytes()
     again = run(*args)
     assert again.exit_code == 0
-    assert "this run has finished" in again.stderr
+    assert "has finished: there is nothing to do" in again.stderr
     assert (tmp_path / "out.csv").read_bytes() == before
 
 
