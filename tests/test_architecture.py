@@ -165,15 +165,18 @@ def test_import_streamlog_is_light() -> None:
     assert imported_by("import streamlog") & {"pyspark", "duckdb", "rich", "click"} == set()
 
 
-def test_check_needs_no_engine(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["--help", "check", "fmt", "run --help"])
+def test_only_what_runs_a_program_needs_an_engine(tmp_path: Path, command: str) -> None:
     program = tmp_path / "p.slog"
     program.write_text("output p.\np(T, X) <- q(T, X).\n")
     code = (
         "import sys\n"
         "from streamlog.app.cli import main\n"
-        "assert main(['check', *sys.argv[1:]], standalone_mode=False) == 0"
+        "assert main(sys.argv[1:], standalone_mode=False) == 0\n"
+        "assert not {'streamlog.kernel', 'streamlog.spark', 'streamlog.runtime'} & {*sys.modules}"
     )
-    loaded = imported_by(code, str(program))
-    assert loaded & {"pyspark", "py4j", "duckdb"} == set()
+    args = command.split() if "help" in command else [command, str(program)]
+    loaded = imported_by(code, *args)
+    assert loaded & {"pyspark", "py4j", "duckdb", "pyarrow"} == set()
     # Nothing to print, so nothing to print it with.
-    assert loaded & {"rich", "pygments"} == set()
+    assert command == "--help" or loaded & {"rich", "pygments"} == set()

@@ -18,23 +18,24 @@ from rich.text import Text
 
 HERE = Path(__file__).parent
 DEMO = HERE.parents[1] / "demos" / "01_first_alarm"
-WIDTH = 82
+WIDTH = 106
 COMMANDS = (
     "streamlog explain alarm.slog",
-    "streamlog run --engine local alarm.slog 2>messages",
+    "streamlog run alarm.slog --engine local",
 )
 
 
 def printed(command: str) -> str:
-    """What a command writes to a terminal with colours, without its messages."""
-    program, *args = shlex.split(command.partition(" 2>")[0])
+    """All that a command writes to a terminal with colours."""
+    program, *args = shlex.split(command)
     assert program == "streamlog"
     env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLORTERM")}
     done = subprocess.run(
         [sys.executable, "-m", "streamlog.app.cli", *args],
         cwd=DEMO,
         env={**env, "FORCE_COLOR": "1", "TERM": "xterm-256color"},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         encoding="utf-8",
         check=True,

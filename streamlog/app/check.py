@@ -1,4 +1,4 @@
-"""`streamlog check`: is the program in order?"""
+"""`streamlog check`: what is wrong with a program."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from streamlog.app.inputs import TARGET, compile_target, files_of
+from streamlog.app.inputs import TARGET, batch_option, compile_target, files_of
 from streamlog.diagnostics import Diagnostic, did_you_mean, in_order
 
 if TYPE_CHECKING:
@@ -38,14 +38,14 @@ def _complete_pass(
 
 @click.command("check")
 @click.argument("targets", metavar="PATH...", nargs=-1, required=True, type=TARGET)
-@click.option("--batch", is_flag=True, help="Accept what only a query over stored data can answer.")
+@batch_option
 @click.option(
     "--format",
     "form",
     type=click.Choice(["pretty", "json", "github", "sarif"]),
     default="pretty",
     show_default=True,
-    help="How findings are written: pretty to stderr, the others to stdout.",
+    help="The format of findings: pretty goes to stderr, the others to stdout.",
 )
 @click.option(
     "--dump-after",
@@ -53,7 +53,7 @@ def _complete_pass(
     metavar="PASS",
     callback=_known_pass,
     shell_complete=_complete_pass,
-    help="Stop after this pass of the compiler and print what it made.",
+    help="Stop after this compiler pass and print its result.",
 )
 @click.pass_context
 def command(
@@ -82,7 +82,7 @@ def command(
         found += compilation.diagnostics
         if dump_after:
             _dump(compilation, dump_after, title=file if len(files) > 1 else None)
-    # A file that several programs use is compiled with each; its findings are told once.
+    # A file that several programs use is compiled with each; its findings are reported once.
     report(in_order(found), form, len(files))
     ctx.exit(any(d.is_error for d in found))
 

@@ -74,13 +74,13 @@ def main() -> None:
 
     \b
     streamlog new airport             start a project with a worked example
-    streamlog check airport           is every program in order?
-    streamlog test airport            does every program do what its tests say?
-    streamlog explain airport         how late is each answer, what must be kept?
-    streamlog run airport.slog        what are the answers?
-    streamlog explain SL0401          what does this code mean?
+    streamlog check airport           check every program for errors
+    streamlog test airport            run the tests of every program
+    streamlog explain airport         how late is each answer, and what is kept?
+    streamlog run airport.slog        compute the answers
+    streamlog explain SL0401          explain a diagnostic code
 
-    Exit codes: 0 fine, 1 findings, 2 misuse. NO_COLOR turns colours off.
+    Exit codes: 0 success, 1 findings, 2 usage error. NO_COLOR turns colours off.
     """
 
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from attrs import asdict
 from click.shell_completion import CompletionItem
 
-from streamlog.app.inputs import STDIN, compile_target, files_of
+from streamlog.app.inputs import STDIN, batch_option, compile_target, files_of
 from streamlog.codes import CODES, Code
 from streamlog.diagnostics import did_you_mean, in_order
 
@@ -31,7 +32,7 @@ def _target(value: str) -> Code | str:
         guess = did_you_mean(value.upper(), CODES)
         hint = f"; did you mean {guess}?" if guess else ""
         raise click.BadParameter(f"there is no code {value.upper()}{hint}")
-    raise click.BadParameter(f"{value!r} is no file, no folder and no code")
+    raise click.BadParameter(f"{value!r} is not a file, a folder or a code")
 
 
 def _complete_target(
@@ -64,21 +65,18 @@ def _complete_target(
     type=click.Choice(["table", "json"]),
     default="table",
     show_default=True,
-    help="A text for people, or JSON for programs.",
+    help="Text for people, or JSON for programs.",
 )
-@click.option("--batch", is_flag=True, help="Accept what only a query over stored data can answer.")
+@batch_option
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     targets: Sequence[Code | str],
     graph: str | None,
     form: str,
     batch: bool,
-    contract: bool,
-    bistate: bool,
-    strata: bool,
-    plan: bool,
-    sql: bool,
+    **views: bool,
 ) -> None:
     """Explain a program, or a code of the compiler.
 
@@ -91,25 +89,17 @@ def command(
     streamlog explain --format json rules/ > contracts.json
     streamlog explain SL0401
     """
-    flags = {
-        "contract": contract,
-        "bistate": bistate,
-        "strata": strata,
-        "plan": plan,
-        "sql": sql,
-        "graph": graph,
-    }
-    wanted = [name for name, given in flags.items() if given]
+    wanted = [name for name, given in {**views, "graph": graph}.items() if given]
     if len(wanted) > 1:
-        raise click.UsageError(f"--{wanted[0]} and --{wanted[1]} are two different questions")
+        raise click.UsageError(f"--{wanted[0]} and --{wanted[1]} cannot be combined")
     if graph and form == "json":
-        raise click.UsageError(f"--graph {graph} has a format of its own")
+        raise click.UsageError(f"--graph {graph} cannot be combined with --format json")
     view = wanted[0] if wanted else "contract"
 
     codes = [t for t in targets if isinstance(t, Code)]
     paths = [t for t in targets if isinstance(t, str)]
     if codes and paths:
-        raise click.UsageError("ask about codes and about programs one after the other")
+        raise click.UsageError("codes and programs cannot be explained together")
     if codes:
         _explain_codes(codes, form)
     else:
@@ -118,17 +108,7 @@ def command(
 
 def _explain_codes(codes: Sequence[Code], form: str) -> None:
     if form == "json":
-        pages = [
-            {
-                "code": c.code,
-                "severity": str(c.severity),
-                "title": c.title,
-                "explanation": c.explanation,
-                "bad": c.bad,
-                "good": c.good,
-            }
-            for c in codes
-        ]
+        pages = [{**asdict(code), "severity": str(code.severity)} for code in codes]
         click.echo(json.dumps({"codes": pages}, indent=2))
         return
     from streamlog.app.render import console, render_page

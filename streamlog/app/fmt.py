@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from difflib import unified_diff
 from pathlib import Path
@@ -103,16 +100,11 @@ def format_file(path: str) -> Formatted:
 
 def replace_file(path: Path, text: str) -> None:
     """At once or not at all, with the old permissions; a link stays a link."""
-    target = path.resolve()
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-            stream.write(text)
-        shutil.copymode(target, temporary)
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    from streamlog.runtime.replacing import Replacing
+
+    with Replacing() as files:
+        files.beside(path).write_text(text, encoding="utf-8", newline="")
+        files.commit([path])
 
 
 def _diff(formatted: Formatted) -> str:

@@ -27,8 +27,10 @@ def count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
-def _region(span: Span) -> tuple[int, int, int, int]:
-    return (*span.source.position(span.start), *span.source.position(span.end))
+def _region(span: Span, *names: str) -> dict[str, int]:
+    """Where a span begins and ends, under the names that a format has for line and column."""
+    positions = (*span.source.position(span.start), *span.source.position(span.end))
+    return dict(zip(names, positions, strict=True))
 
 
 def _full_message(diagnostic: Diagnostic) -> str:
@@ -59,13 +61,9 @@ def _json_diagnostic(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def _json_label(label: Label, primary: bool) -> dict[str, Any]:
-    line, column, end_line, end_column = _region(label.span)
     return {
         "path": label.span.source.path,
-        "line": line,
-        "column": column,
-        "end_line": end_line,
-        "end_column": end_column,
+        **_region(label.span, "line", "column", "end_line", "end_column"),
         "text": label.text,
         "primary": primary,
     }
@@ -82,15 +80,10 @@ def as_github(diagnostics: Sequence[Diagnostic], files: int) -> str:
 
 
 def _github_command(diagnostic: Diagnostic) -> str:
-    line, column, end_line, end_column = _region(diagnostic.span)
-    properties: dict[str, object] = {
-        "file": diagnostic.span.source.path,
-        "line": line,
-        "endLine": end_line,
-    }
-    if line == end_line:  # GitHub refuses columns when a finding has several lines
-        properties |= {"col": column, "endColumn": end_column}
-    properties["title"] = diagnostic.code
+    region = _region(diagnostic.span, "line", "col", "endLine", "endColumn")
+    if region["line"] != region["endLine"]:  # GitHub refuses columns when there are several lines
+        del region["col"], region["endColumn"]
+    properties = {"file": diagnostic.span.source.path, **region, "title": diagnostic.code}
     written = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
     level = _GITHUB_LEVELS[diagnostic.severity]
     return f"::{level} {written}::{_data(_full_message(diagnostic))}"
@@ -150,13 +143,7 @@ def _sarif_result(diagnostic: Diagnostic, index: int) -> dict[str, Any]:
 
 
 def _sarif_location(label: Label) -> dict[str, Any]:
-    line, column, end_line, end_column = _region(label.span)
-    region = {
-        "startLine": line,
-        "startColumn": column,
-        "endLine": end_line,
-        "endColumn": end_column,
-    }
+    region = _region(label.span, "startLine", "startColumn", "endLine", "endColumn")
     artifact = {"uri": _uri(label.span.source.path)}
     location: dict[str, Any] = {
         "physicalLocation": {"artifactLocation": artifact, "region": region}

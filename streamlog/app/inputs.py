@@ -21,6 +21,10 @@ STDIN_NAME = "<stdin>"
 # What `check` and `fmt` take; click refuses what does not exist.
 TARGET = click.Path(exists=True, allow_dash=True)
 
+batch_option = click.option(
+    "--batch", is_flag=True, help="Accept rules that only complete, stored data can answer."
+)
+
 
 def files_of(targets: Iterable[str], *, to_write: bool = False) -> list[str]:
     """The files named, and all `*.slog` files below the folders named, each once; `to_write`:
@@ -35,7 +39,7 @@ def files_of(targets: Iterable[str], *, to_write: bool = False) -> list[str]:
             raise click.UsageError(f"there is no .slog file below '{target}'")
         for path in below:
             if to_write and leads_out(Path(path), Path(target)):
-                click.echo(f"{path} leads out of {target}: left as it is", err=True)
+                click.echo(f"{path} is a link that leads out of {target}: left unchanged", err=True)
             else:
                 found[path] = None
     return list(found)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from streamlog.runtime.executor import Limits
 
 _UNITS = {"B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
-NAMES = ("max_rounds", "max_rows", "max_seconds", "max_memory")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,42 +31,29 @@ class _Memory(click.ParamType):  # type: ignore[type-arg]  # only newer click ha
             return value
         found = bytes_of(value)
         if found is None:
-            self.fail(f"'{value}' is not an amount of memory: write it as 512MB or 4GB", param, ctx)
+            self.fail(f"'{value}' is not a valid size: write 512MB or 4GB", param, ctx)
         return found
 
 
+_NUMBER = click.IntRange(min=1)
 _OPTIONS = (
-    click.option(
-        "--max-rounds",
-        metavar="N",
-        type=click.IntRange(min=1),
-        help="Stop a recursion after so many rounds without time moving on.  [default: no limit]",
-    ),
-    click.option(
-        "--max-rows",
-        metavar="N",
-        type=click.IntRange(min=1),
-        help="Stop a recursion when it has found so many rows in a step.",
-    ),
-    click.option(
-        "--max-seconds",
-        metavar="N",
-        type=click.FloatRange(min=0, min_open=True),
-        help="Stop a step that takes longer.",
-    ),
-    click.option(
-        "--max-memory",
-        metavar="SIZE",
-        type=_Memory(),
-        help="Stop when a process needs more, as in 4GB.  [default: half of what there is]",
+    ("max_rounds", "N", _NUMBER, "Stop a recursion after N rounds at one timestamp."),
+    ("max_rows", "N", _NUMBER, "Stop a recursion that finds N rows in one step."),
+    ("max_seconds", "N", click.FloatRange(min=0, min_open=True), "Stop a step that takes longer."),
+    (
+        "max_memory",
+        "SIZE",
+        _Memory(),
+        "Stop a process that needs more memory, as in 4GB.",
     ),
 )
 
 
 def limit_options(command: F) -> F:
     """The four options; `limits_of` takes what they give."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
+    for name, metavar, kind, text in reversed(_OPTIONS):
+        option = f"--{name.replace('_', '-')}"
+        command = click.option(option, metavar=metavar, type=kind, help=text)(command)
     return command
 
 
@@ -77,6 +63,6 @@ def limits_of(options: dict[str, Any], otherwise: Limits | None = None) -> Limit
 
     from streamlog.runtime.executor import Limits
 
-    given = {name.removeprefix("max_"): options.pop(name) for name in NAMES}
+    given = {name.removeprefix("max_"): options.pop(name) for name, *_ in _OPTIONS}
     wanted = {name: value for name, value in given.items() if value is not None}
     return evolve(otherwise or Limits(), **wanted)

@@ -19,7 +19,7 @@ PROGRAM = "program.slog"
 @click.command("new")
 @click.argument("name")
 def command(name: str) -> None:
-    """Make a folder with a worked example.
+    """Create a folder with a worked example.
 
     The folder NAME gets a program with its tests, some data to run it on and a README.
 
@@ -33,15 +33,15 @@ def command(name: str) -> None:
         )
     folder = Path(name)
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise click.UsageError(f"'{name}' is there already; streamlog new overwrites nothing")
+        raise click.UsageError(f"'{name}' already exists, and streamlog new overwrites nothing")
     _copy(files("streamlog.app") / "template", folder, name)
     check, explain = f"streamlog check {name}", f"streamlog explain {name}/{name}.slog"
     click.echo(
-        f"made {name}/ with {name}.slog, its README.md and data/\n"
+        f"created {name}/ with {name}.slog, its README.md and data/\n"
         "\n"
         "next:\n"
-        f"  {check:{len(explain)}}   is the program in order?\n"
-        f"  {explain}   how late is each answer, what is kept?"
+        f"  {check:{len(explain)}}   check the program for errors\n"
+        f"  {explain}   how late is each answer, and what is kept?"
     )
 
 

@@ -25,8 +25,9 @@ def pairs(
             raise click.UsageError(f"{option} takes NAME=PATH, not '{text}'")
         if name not in known:
             near = did_you_mean(name, known)
-            hint = f"did you mean '{near}'?" if near else f"there is {', '.join(known) or 'none'}"
-            raise click.UsageError(f"{option}: the program has no '{name}' to use here; {hint}")
+            what = option.removeprefix("--")
+            hint = f"did you mean '{near}'?" if near else f"it has {', '.join(known) or 'none'}"
+            raise click.UsageError(f"{option}: the program has no {what} '{name}'; {hint}")
         if once and name in dict(found):
             raise click.UsageError(f"{option} {name} is given twice")
         found.append((name, path))
@@ -68,5 +69,7 @@ def _located(place: str) -> Path | str:
         try:
             return Path(place).resolve()
         except (OSError, RuntimeError):
-            raise click.UsageError(f"'{place}' is not a path: its links go round") from None
+            raise click.UsageError(
+                f"'{place}' is not a valid path: its links are a cycle"
+            ) from None
     return place.partition("?")[0].rstrip("/")

@@ -24,19 +24,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--update-slog",
         action="store_true",
-        help="Rewrite what .slog tests expect and is wrong. Runs in one process.",
+        help="Rewrite the expectations of .slog tests that fail. Runs in one process.",
     )
     group.addoption(
         "--slog-no-shuffle",
         action="store_true",
-        help="Run .slog tests only in the order as written.",
+        help="Run .slog tests in the written order only.",
     )
     group.addoption(
         "--slog-seed",
         type=int,
         default=0,
         metavar="N",
-        help="Which other orders of arrival .slog tests are tried in (default: 0).",
+        help="The seed of the other orders of arrival that .slog tests are run in (default: 0).",
     )
 
 
@@ -77,31 +77,38 @@ class SlogFile(pytest.File):
             yield SlogTest.from_parent(self, name=name, suite=suite, number=number)
 
 
-class SlogProgram(pytest.Item):
-    """Stands for the tests of a program that is refused."""
+class SlogItem(pytest.Item):
+    line: int | None = None
 
     def __init__(self, *, suite: Suite, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.suite = suite
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        if isinstance(excinfo.value, SlogFailure):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.path, self.line, f"{self.path.name}: {self.name}"
+
+
+class SlogProgram(SlogItem):
+    """Stands for the tests of a program that is refused."""
 
     def runtest(self) -> None:
         from streamlog.app.verdicts import render_refusal
 
         raise SlogFailure(render_refusal(self.suite.refusal).plain)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        return _repr(excinfo) or super().repr_failure(excinfo, style)
 
-    def reportinfo(self) -> tuple[Path, int | None, str]:
-        return self.path, None, f"{self.path.name}: {self.name}"
-
-
-class SlogTest(pytest.Item):
+class SlogTest(SlogItem):
     """A test block."""
 
-    def __init__(self, *, suite: Suite, number: int, **kwargs: Any) -> None:
+    def __init__(self, *, number: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.suite, self.number = suite, number
+        self.number = number
+        self.line = self.test.span.source.position(self.test.span.start)[0] - 1
 
     @property
     def test(self) -> Test:
@@ -128,7 +135,7 @@ class SlogTest(pytest.Item):
 
         root = self.config.rootpath
         if self.path.is_relative_to(root) and leads_out(self.path, root):
-            raise SlogFailure(f"{self.path} leads out of {root}: left as it is")
+            raise SlogFailure(f"{self.path} is a link that leads out of {root}: left unchanged")
         self.suite = _suite(self.path)
         changed = update([self._verdict()])
         if changed:
@@ -146,21 +153,9 @@ class SlogTest(pytest.Item):
             shuffle=not config.getoption("slog_no_shuffle"), seed=config.getoption("slog_seed")
         )
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        return _repr(excinfo) or super().repr_failure(excinfo, style)
-
-    def reportinfo(self) -> tuple[Path, int | None, str]:
-        span = self.test.span
-        line, _ = span.source.position(span.start)
-        return self.path, line - 1, f"{self.path.name}: {self.name}"
-
 
 class SlogFailure(Exception):  # noqa: N818  (what a test found, not a failure of ours)
     """A test that does not pass; the message is its diff."""
-
-
-def _repr(excinfo: pytest.ExceptionInfo[BaseException]) -> str | None:
-    return str(excinfo.value) if isinstance(excinfo.value, SlogFailure) else None
 
 
 def _suite(path: Path) -> Suite:

@@ -26,7 +26,7 @@ MORE = "      ...> "
 
 @click.command("repl")
 @click.argument("program", metavar="[FILE]", required=False, type=click.Path())
-@click.option("--echo", is_flag=True, help="Show piped input too, as a transcript.")
+@click.option("--echo", is_flag=True, help="Print piped input too, as a transcript.")
 @limit_options
 @click.pass_context
 def command(ctx: click.Context, /, program: str | None, echo: bool, **limits: Any) -> None:

@@ -18,7 +18,7 @@ from streamlog.app.formats import count
 from streamlog.app.java import java_problem, on_spark
 from streamlog.app.limits import bytes_of
 from streamlog.app.render import render_page
-from streamlog.app.repl_session import Said, Session
+from streamlog.app.repl_session import Message, Session
 from streamlog.app.repl_show import note
 from streamlog.app.repl_why import why_tree
 from streamlog.app.tables import flat, plain_table, titled_table
@@ -29,12 +29,13 @@ from streamlog.kernel import Kernel
 from streamlog.runtime.executor import BEGIN, ExecutorFactory
 from streamlog.runtime.memory import size
 from streamlog.runtime.query import prepared
+from streamlog.runtime.sources import FORMATS
 from streamlog.runtime.values import Unfit, moment, time_of
 from streamlog.runtime.why import why
 from streamlog.syntax.ast import Atom
 from streamlog.syntax.pretty import pretty
 
-Printed: TypeAlias = Said | RenderableType
+Printed: TypeAlias = Message | RenderableType
 MOST_REASONS = 3  # facts that one `.why` explains
 
 
@@ -77,7 +78,7 @@ class Commands:
         if not 1 <= len(words) <= 2:
             raise CommandError("`.load` takes a program, or a data file and a predicate")
         path = Path(words[0]).expanduser()
-        if path.suffix == ".slog" or (len(words) == 1 and not _is_data(path)):
+        if path.suffix == ".slog" or (len(words) == 1 and path.suffix.lower() not in FORMATS):
             yield from self.session.load(path)
             for name, p in sorted(self.session.engine.schema.predicates.items()):
                 file = p.option("from")
@@ -92,7 +93,7 @@ class Commands:
         path = Path(rest).expanduser()
         known = {f.path.resolve() for f in self.session.state.files} | self.session.saved
         if path.exists() and path.resolve() not in known:
-            raise CommandError(f"`{path}` is there already; choose another name")
+            raise CommandError(f"`{path}` already exists; choose another name")
         path.write_text(self.session.state.text, encoding="utf-8")
         self.session.saved.add(path.resolve())
         yield f"saved to {path}"
@@ -241,7 +242,7 @@ class Commands:
                 yield "Spark starts; each step takes about a second from now on"
                 self.session.set_executor(self._on_spark())
             case _:
-                raise CommandError(f"there is no engine `{rest}`; they are `local` and `spark`")
+                raise CommandError(f"there is no engine `{rest}`; there are `local` and `spark`")
 
     def batch(self, rest: str) -> Iterator[Printed]:
         match rest:
@@ -254,7 +255,7 @@ class Commands:
             case "":
                 yield f"batch is {'on' if self.session.state.mode is Mode.BATCH else 'off'}"
             case _:
-                raise CommandError("`.batch` is `on` or `off`")
+                raise CommandError("`.batch` takes `on` or `off`")
 
     def limit(self, rest: str) -> Iterator[Printed]:
         limits = self.session.limits
@@ -268,7 +269,7 @@ class Commands:
                 )
             if name == "memory" and self.session.executor is not Kernel:
                 raise CommandError(
-                    "Spark's memory is settled when it starts: use `streamlog repl --max-memory`"
+                    "Spark's memory is fixed when it starts: use `streamlog repl --max-memory`"
                 )
             self.session.set_limits(evolve(limits, **{name: number}))
             limits = self.session.limits
@@ -321,21 +322,19 @@ def _positive(text: str) -> int | None:
     return int(text) or None if text.isascii() and text.isdigit() else None
 
 
-def _is_data(path: Path) -> bool:
-    return path.suffix.lower() in (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".pq")
-
-
 # In the order of the help.
 COMMANDS = {
     c.name: c
     for c in (
-        Command("load", "FILE [PRED]", "take a program, or rows of a data file", Commands.load),
+        Command("load", "FILE [PRED]", "load a program, or the rows of a data file", Commands.load),
         Command("save", "FILE", "write the program and its facts", Commands.save),
-        Command("list", "", "what was typed so far", Commands.listing),
-        Command("facts", "[PRED]", "the facts of a predicate, or how many of each", Commands.facts),
+        Command("list", "", "list what was typed so far", Commands.listing),
+        Command("facts", "[PRED]", "the facts of a predicate, or their numbers", Commands.facts),
         Command("advance", "T [STREAM]", "nothing earlier than T will come", Commands.advance),
-        Command("end", "[STREAM]", "nothing will come any more", Commands.end),
-        Command("status", "", "how far the streams are, and who waits for whom", Commands.status),
+        Command("end", "[STREAM]", "no more rows will come", Commands.end),
+        Command(
+            "status", "", "how far the streams are, and what outputs wait for", Commands.status
+        ),
         Command("why", "P(…)", "the derivation of a fact, or why there is none", Commands.why),
         Command(
             "explain", "[PRED|CODE]", "a predicate, a code, the last finding", Commands.explain
@@ -343,8 +342,8 @@ COMMANDS = {
         Command("contract", "", "delay, release and state of each predicate", Commands.contract),
         Command("plan", "", "joins, indexes and what each rule waits for", Commands.plan),
         Command("batch", "on|off", "accept what only the end of the data decides", Commands.batch),
-        Command("limit", "[WHAT N]", "when an evaluation is stopped", Commands.limit),
-        Command("engine", "spark|local", "what runs the program", Commands.engine),
+        Command("limit", "[WHAT N]", "the limits that stop an evaluation", Commands.limit),
+        Command("engine", "spark|local", "the engine that evaluates the program", Commands.engine),
         Command("clear", "", "forget everything", Commands.clear),
         Command("help", "", "this list", Commands.help),
         Command("quit", "", "leave, as Ctrl-D does", Commands.quit),

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from streamlog.analysis.schema import Kind, resolve
 from streamlog.analysis.types import infer, settled
-from streamlog.app.repl_events import Advance, Arrive, End, Event, Loaded, State
+from streamlog.app.repl_state import Advance, Arrive, End, Event, Loaded, State
 from streamlog.app.ruletest import Options, Suite, Verdict, run_test
 from streamlog.compiler import Mode, Program, compile_module
 from streamlog.diagnostics import Diagnostic, Source, Span
@@ -45,7 +45,7 @@ class Refused(Exception):  # noqa: N818  (the statement is refused; nothing has 
         super().__init__("refused")
 
 
-# ------------------------------------------------------------------------- what a session says
+# ---------------------------------------------------------------------------------- messages
 
 
 @frozen
@@ -79,11 +79,11 @@ class Unused:
     record: Late | Reject
 
 
-Said: TypeAlias = Findings | Answers | Found | Unused | Verdict | str
+Message: TypeAlias = Findings | Answers | Found | Unused | Verdict | str
 
 
 class Session:
-    """Takes statements and events; says what came of them."""
+    """Takes statements and events, and returns messages about them."""
 
     def __init__(self, limits: Limits = INTERACTIVE) -> None:
         self.limits = limits
@@ -98,7 +98,7 @@ class Session:
         self.program = self._accepted(self.state)
         self._engine: Engine | None = None
         self._shown: dict[str, frozenset[Row]] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def set_limits(self, limits: Limits) -> None:
         self.limits, self._engine = limits, None
@@ -121,12 +121,12 @@ class Session:
 
     # ------------------------------------------------------------------------ statements
 
-    def enter(self, text: str) -> Iterator[Said]:
+    def enter(self, text: str) -> Iterator[Message]:
         """Take statements as typed: all of them up to the next query together, or none."""
         source = Source(TYPED, text)
         module, wrong = parse(source)
         if any(d.is_error for d in wrong):
-            yield from self._add(text)  # to be told in the place where it would stand
+            yield from self._add(text)  # to be reported in the place where it would stand
             return
         start, pending = 0, False
         for statement in module.statements:
@@ -140,7 +140,7 @@ class Session:
         if pending:
             yield from self._add(text[start:])
 
-    def _add(self, text: str) -> Iterator[Said]:
+    def _add(self, text: str) -> Iterator[Message]:
         text = text.strip("\n").rstrip()
         new = evolve(self.state, typed=(*self.state.typed, text))
         program = self._accepted(new)
@@ -158,7 +158,7 @@ class Session:
                 alone = _without_arrivals(program)
                 yield run_test(Suite(TYPED, alone, alone, (test,)), test, Options())
 
-    def load(self, path: Path) -> Iterator[Said]:
+    def load(self, path: Path) -> Iterator[Message]:
         """Take a program file as if it had been typed, all at once."""
         source = load.read(path)
         if isinstance(source, Diagnostic):
@@ -177,7 +177,7 @@ class Session:
             if isinstance(statement, Query):
                 yield self.ask(statement.span.text)
 
-    def load_rows(self, path: Path, pred: str) -> Iterator[Said]:
+    def load_rows(self, path: Path, pred: str) -> Iterator[Message]:
         """Let the rows of a data file arrive."""
         if not path.exists():
             raise SourceError(f"there is no file '{path}'")
@@ -216,17 +216,17 @@ class Session:
 
     # ---------------------------------------------------------------------------- events
 
-    def advance(self, time: int | str, stream: str | None = None) -> Iterator[Said]:
+    def advance(self, time: int | str, stream: str | None = None) -> Iterator[Message]:
         yield from self._happen(Advance(time, stream))
 
-    def end(self, stream: str | None = None) -> Iterator[Said]:
+    def end(self, stream: str | None = None) -> Iterator[Message]:
         yield from self._happen(End(stream))
 
-    def set_mode(self, mode: Mode) -> Iterator[Said]:
+    def set_mode(self, mode: Mode) -> Iterator[Message]:
         new = evolve(self.state, mode=mode)
         yield from self._change(new, self._accepted(new))
 
-    def _happen(self, *events: Event, rebuild: bool = False) -> Iterator[Said]:
+    def _happen(self, *events: Event, rebuild: bool = False) -> Iterator[Message]:
         new = evolve(self.state, events=(*self.state.events, *events))
         yield from self._change(new, self.program, rebuild=rebuild)
 
@@ -251,7 +251,7 @@ class Session:
             raise Refused(errors)
         return program
 
-    def _change(self, new: State, program: Program, *, rebuild: bool = False) -> Iterator[Said]:
+    def _change(self, new: State, program: Program, *, rebuild: bool = False) -> Iterator[Message]:
         """Go on to a new state: with the engine at hand if only events have been added, else
         with a new one that goes through all events again."""
         old = self._engine
@@ -268,7 +268,7 @@ class Session:
         fresh = {p: frozenset(rows) for p, rows in engine.step().items()}
         replayed = engine is not old
         self._engine, self.state, self.program = engine, new, program
-        yield from self._told_now(program)
+        yield from self._new_findings(program)
         known = _read(program)  # of what no rule reads it is not clear yet that it has a time
         late = (row for row in engine.late if row.stream in known)
         yield from map(Unused, (*unused, *engine.rejects, *late))
@@ -277,17 +277,17 @@ class Session:
         yield from self._answers(fresh, replayed)
 
     def _unused_in_files(self, engine: Engine) -> list[Late | Reject]:
-        """Bad rows of the tables' own files, each told once; what was typed has been told."""
+        """Bad rows of the tables' own files, each reported once; what was typed has been."""
         found: list[Late | Reject] = []
         for reject in engine.rejects:
-            if reject.where and (reject.where, reject.reason) not in self._told:
-                self._told.add((reject.where, reject.reason))
+            if reject.where and (reject.where, reject.reason) not in self._reported:
+                self._reported.add((reject.where, reject.reason))
                 found.append(reject)
         engine.rejects.clear()
         engine.late.clear()
         return found
 
-    def _answers(self, fresh: dict[str, frozenset[Row]], replayed: bool) -> Iterator[Said]:
+    def _answers(self, fresh: dict[str, frozenset[Row]], replayed: bool) -> Iterator[Message]:
         for pred, rows in sorted(fresh.items()):
             before = self._shown.get(pred, frozenset())
             if new := rows - before:
@@ -296,14 +296,14 @@ class Session:
                 yield Answers(pred, tuple(in_order(gone)), gone=True)
             self._shown[pred] = rows if replayed else before | rows
 
-    def _told_now(self, program: Program) -> Iterator[Said]:
-        """The findings of an accepted program that have not been told yet."""
+    def _new_findings(self, program: Program) -> Iterator[Message]:
+        """The findings of an accepted program that have not been reported yet."""
         new = [
             d
             for d in program.diagnostics
-            if (d.code, d.message) not in self._told and d.code != _NOT_YET
+            if (d.code, d.message) not in self._reported and d.code != _NOT_YET
         ]
-        self._told |= {(d.code, d.message) for d in new}
+        self._reported |= {(d.code, d.message) for d in new}
         if new:
             self.last_codes = tuple(dict.fromkeys(d.code for d in new))
             yield Findings(tuple(new))

@@ -26,11 +26,11 @@ from streamlog.runtime.engine import EngineError
 from streamlog.runtime.executor import LimitError
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.query import QueryError
-from streamlog.runtime.sources import SourceError
+from streamlog.runtime.sources import FORMATS, SourceError
 from streamlog.runtime.values import Unfit
 from streamlog.runtime.why import NoProofError
 
-_KEPT = "The state was made anew without this input: everything is as it was before."
+_KEPT = "This input was discarded: the session is as it was before."
 
 
 def is_command(line: str) -> bool:
@@ -42,7 +42,7 @@ def is_command(line: str) -> bool:
 def _more(error: LimitError) -> str:
     """How to go on: what `stopped after 10 seconds (--max-seconds): …` names can be raised."""
     match = re.search(r"\(--max-(\w+)", str(error))
-    return f"`.limit {match[1] if match else 'seconds'} N` lets it go on for longer."
+    return f"`.limit {match[1] if match else 'seconds'} N` raises the limit."
 
 
 class Shell:
@@ -87,21 +87,20 @@ class Shell:
             self._say(failure(str(error), self.out.width), note(_KEPT, self.out.width))
         except (CommandError, EngineError, NoProofError, Unfit) as error:
             self._say(failure(str(error), self.out.width))
-        except (SourceError, UnicodeError) as error:
+        except (SourceError, UnicodeError, OSError) as error:
             self.could_not_load |= loading
-            self._say(failure(str(error), self.out.width))
-        except OSError as error:
-            self.could_not_load |= loading
-            place = f"'{error.filename}': " if error.filename else ""
-            reason = (error.strerror or str(error)).lower()
-            self._say(failure(f"{place}{reason}", self.out.width))
+            text = str(error)
+            if isinstance(error, OSError):
+                place = f"'{error.filename}': " if error.filename else ""
+                text = place + (error.strerror or text).lower()
+            self._say(failure(text, self.out.width))
         return True
 
     def _refused(self, refused: Refused) -> None:
         self._say(*(render_diagnostic(d, self.out.width) for d in refused.diagnostics))
         codes = {d.code for d in refused.diagnostics}
         if codes <= STREAM_ONLY and self.session.state.mode is Mode.STREAM:
-            text = "Refused in a stream. Over stored data it is fine: `.batch on`, then again."
+            text = "Refused for a stream. For stored data it is fine: `.batch on`, then again."
             self._say(note(text, self.out.width))
 
     def _print(self, found: Iterable[Printed]) -> None:
@@ -126,7 +125,7 @@ class Shell:
             folder = Path(before.split()[-1] if before[-1:] != " " else ".")
             folder = folder if folder.is_dir() else folder.parent
             for path in sorted(folder.glob("*")):
-                if path.is_dir() or path.suffix in (".slog", ".csv", ".jsonl", ".parquet"):
+                if path.is_dir() or path.suffix in (".slog", *FORMATS):
                     yield str(path) + "/" * path.is_dir(), "file"
             return
         schema = self.session.program.schema

@@ -10,21 +10,21 @@ from rich.text import Text
 
 from streamlog.app.answers import columns_of
 from streamlog.app.formats import count
-from streamlog.app.playing import fact_text
 from streamlog.app.render import render_diagnostic
-from streamlog.app.repl_session import Answers, Findings, Found, Said, Session, Unused
+from streamlog.app.repl_session import Answers, Findings, Found, Message, Session, Unused
 from streamlog.app.ruletest import Verdict
 from streamlog.app.snippet import visible, wrap
 from streamlog.app.tables import titled_table
+from streamlog.app.test_script import fact_text
 from streamlog.app.verdicts import render_problems
 from streamlog.runtime.engine import Late
 
 
-def shown(said: Said, session: Session, width: int) -> Iterator[RenderableType]:
+def shown(message: Message, session: Session, width: int) -> Iterator[RenderableType]:
     """The pieces to print, one below the other."""
-    match said:
+    match message:
         case str():
-            yield note(said, width)
+            yield note(message, width)
         case Findings(diagnostics):
             for diagnostic in diagnostics:
                 yield render_diagnostic(diagnostic, width)
@@ -36,12 +36,12 @@ def shown(said: Said, session: Session, width: int) -> Iterator[RenderableType]:
                 title = f"{pred}: {count(len(rows), 'answer')} no longer {held} in the new program"
             yield titled_table(title, names, rows, types, width)
         case Found():
-            yield from _found(said, width)
+            yield from _found(message, width)
         case Verdict():
-            words = ("passed", "bold green") if said.passed else ("failed", "bold red")
-            yield Text.assemble(words, f" {said.test.name}")
-            if not said.passed:
-                yield render_problems(said, width)
+            words = ("passed", "bold green") if message.passed else ("failed", "bold red")
+            yield Text.assemble(words, f" {message.test.name}")
+            if not message.passed:
+                yield render_problems(message, width)
         case Unused(record):
             yield unused(session, record, width)
 

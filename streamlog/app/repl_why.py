@@ -8,9 +8,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from streamlog.analysis.types import settled
-from streamlog.app.playing import fact_text
 from streamlog.app.show import place_of
 from streamlog.app.tables import value_text
+from streamlog.app.test_script import fact_text
 from streamlog.compiler import Program
 from streamlog.runtime.absence import Absence, Bound, Closed, Gone
 from streamlog.runtime.engine import Engine

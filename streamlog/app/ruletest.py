@@ -9,20 +9,20 @@ from attrs import evolve, field, frozen
 
 from streamlog.analysis.refusals import STREAM_ONLY
 from streamlog.app.inputs import compile_target
-from streamlog.app.playing import (
+from streamlog.app.shuffle import Disorder, shuffled
+from streamlog.app.test_script import (
     Answers,
     Check,
     Event,
     Move,
+    Played,
     Push,
     Script,
     StepError,
     fact_text,
-    late_text,
     rows_of,
     script,
 )
-from streamlog.app.shuffle import Disorder, shuffled
 from streamlog.compiler import Compilation, Mode, Parsed, Program
 from streamlog.diagnostics import Diagnostic, Span
 from streamlog.runtime.engine import Engine
@@ -165,7 +165,7 @@ def run_test(suite: Suite, test: Test, options: Options) -> Verdict:
         if program is not None:
             problems, orders = _played(program, test, options)
         else:
-            what = "this step cannot be run: the program is refused, over stored data too"
+            what = "this step cannot be run: the program is refused, even for stored data"
             problems = [Problem(steps[0].span, what)]
     return Verdict(suite, test, tuple(problems), time.perf_counter() - start, orders)
 
@@ -218,47 +218,38 @@ class _Run:
         self.ready, self.program, self.test = ready, ready.program, test
         self.seen: list[Answers] = []  # at each expectation, and at the end
         self.problems: list[Problem] = []
-        self._late = self._rejects = 0  # how many rows were, when we last looked
-        self._astray: list[str] = []  # late rows that were not announced
+        self._late: list[str] = []  # rows that the test does not expect to be
 
     def as_written(self) -> list[Problem]:
-        engine: Engine | None = None
         try:
-            for event, engine in self.ready.play(self.ready.as_written()):
-                if isinstance(event, Push):
-                    self._pushed(event, engine)
-                self._late, self._rejects = len(engine.late), len(engine.rejects)
-                if isinstance(event, Check):
-                    self.seen.append(self.ready.answers(engine))
-                    self._judge(event.step, engine)
-            if engine is not None:
-                self.seen.append(self.ready.answers(engine))
+            for played in self.ready.play(self.ready.as_written()):
+                match played.event:
+                    case Push() as push:
+                        self._pushed(push, played)
+                    case Check(step):
+                        self.seen.append(self.ready.answers(played.engine))
+                        self._judge(step, played.engine)
+            self.seen.append(self.ready.answers(played.engine))
         except StepError as error:
             self.problems.append(_failed(self.test, error))
         return self.problems
 
     # -------------------------------------------------------------------- arrivals
 
-    def _pushed(self, push: Push, engine: Engine) -> None:
+    def _pushed(self, push: Push, played: Played) -> None:
         """Was the row taken, late or rejected, and is it what the test says?"""
-        late, rejects = engine.late[self._late :], engine.rejects[self._rejects :]
-        fate = "late" if late else "rejected" if rejects else "accepted"
-        if fate == push.fate:
+        if played.fate == push.fate:
             return
-        if late:
-            self._astray.append(late_text(self.program, late[0]))
-            message = f"this row is late: {late[0].reason}"
-        elif rejects:
-            message = f"this row is rejected: {rejects[0].reason}"
-        else:
-            message = f"this row is not {push.fate}"
-        self.problems.append(Problem(push.step.span, message, notes=self._advice(push, fate)))
-
-    def _advice(self, push: Push, fate: str) -> tuple[str, ...]:
-        if fate == "late" and push.fate == "accepted":
-            row = fact_text(self.program, push.pred, push.row)
-            return (f"if that is meant, write `arrive late {row}.`",)
-        return ()
+        message, notes = f"this row is not {push.fate}", list[str]()
+        if played.late:
+            reason, row = played.late[0].reason, fact_text(self.program, push.pred, push.row)
+            message = f"this row is late: {reason}"
+            self._late.append(f"{row}: {reason}")
+            if push.fate == "accepted":
+                notes.append(f"if that is intended, write `arrive late {row}.`")
+        elif played.rejects:
+            message = f"this row is rejected: {played.rejects[0].reason}"
+        self.problems.append(Problem(push.step.span, message, notes=tuple(notes)))
 
     # ---------------------------------------------------------------- expectations
 
@@ -282,7 +273,7 @@ class _Run:
                     "the answers so far are not these",
                     missing=self._texts(missing),
                     unexpected=self._texts(unexpected),
-                    late=tuple(self._astray),
+                    late=tuple(self._late),
                     notes=_held(engine, missing),
                     step=step,
                     released=released,
@@ -331,7 +322,7 @@ def _disorder(program: Program, test: Test, found: Disorder, seed: int) -> Probl
     at = found.check.step.span if found.check else heading(test)
     return Problem(
         at,
-        f"in another order of arrival {found.error or 'the answers are others'} (--seed {seed})",
+        f"in another order of arrival {found.error or 'the answers differ'} (--seed {seed})",
         missing=texts(found.missing),
         unexpected=texts(found.unexpected),
         order=tuple(_order_text(program, event) for event in found.order),

@@ -9,8 +9,8 @@ from pathlib import Path
 from attrs import frozen
 
 from streamlog.app.fmt import replace_file
-from streamlog.app.playing import fact_atom
 from streamlog.app.ruletest import Problem, Verdict
+from streamlog.app.test_script import fact_atom
 from streamlog.compiler import Program
 from streamlog.diagnostics import Source, Span
 from streamlog.runtime.ingest import surface

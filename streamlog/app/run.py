@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from streamlog.app.inputs import TARGET, compile_target
+from streamlog.app.inputs import TARGET, batch_option, compile_target
 from streamlog.app.limits import limit_options, limits_of
 
 ENGINES = ("spark", "local")
@@ -30,23 +30,23 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages", "st
     show_default=True,
     envvar="STREAMLOG_ENGINE",
     show_envvar=True,
-    help="What runs it: Spark, or this process alone, without Java.",
+    help="What evaluates the program: Spark, or this process alone, without Java.",
 )
-@click.option("--batch", is_flag=True, help="Accept what only a query over stored data can answer.")
+@batch_option
 @click.option(
     "--input",
     "inputs",
     metavar="NAME=PATH",
     multiple=True,
-    help="Rows of a stream or table: .csv, .jsonl or .parquet; on Spark also hdfs:// and the like, "
-    "or kafka://HOST:PORT/TOPIC. Goes before the program's `from`.",
+    help="Read the rows of a stream or table here: a .csv, .jsonl or .parquet file or a folder of "
+    "them; on Spark also hdfs://… or kafka://HOST:PORT/TOPIC. Overrides the program's `from`.",
 )
 @click.option(
     "--output",
     "outputs",
     metavar="NAME=PATH",
     multiple=True,
-    help="Where an output's answers go instead of standard output: places as for --input.",
+    help="Write the answers of an output here, not to standard output; places as for --input.",
 )
 @click.option(
     "--format",
@@ -54,14 +54,18 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages", "st
     type=click.Choice(["table", "json", "csv"]),
     default="table",
     show_default=True,
-    help="How answers are written to standard output.",
+    help="The format of answers on standard output.",
 )
-@click.option("--no-header", is_flag=True, help="Columns of the input files count by position.")
+@click.option(
+    "--no-header",
+    is_flag=True,
+    help="CSV: columns are found by position.",
+)
 @click.option(
     "--checkpoint",
     metavar="DIR",
     type=click.Path(file_okay=False),
-    help="Save the state there, and go on from it after an interruption.",
+    help="Save the state in this folder, and resume from it after an interruption.",
 )
 @click.option(
     "--strict",
@@ -78,41 +82,41 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages", "st
     show_default=True,
     help="Local: evaluate after every N rows read.",
 )
-@click.option("--rejects", metavar="PATH", help="Keep bad rows.")
-@click.option("--late", metavar="PATH", help="Keep late rows.")
+@click.option("--rejects", metavar="PATH", help="Write rejected rows here, with the reasons.")
+@click.option("--late", metavar="PATH", help="Write late rows here.")
 @click.option(
-    "--follow", is_flag=True, help="Spark: inputs are folders being filled; run until interrupted."
+    "--follow", is_flag=True, help="Spark: read files of folders as they appear, until interrupted."
 )
 @click.option(
     "--files-per-batch",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Spark: take at most so many new files of a folder at a time, the oldest first.",
+    help="Spark: read at most N new files of a folder in a batch, oldest first.",
 )
 @click.option(
     "--kind",
     type=click.Choice(KINDS),
-    help="Spark: the files that will come into a folder that is empty yet.",
+    help="Spark: the format of the files to come, for a folder that is still empty.",
 )
-@click.option("--master", metavar="URL", help="Spark: where it runs.  [default: local[*]]")
-@click.option("--conf", metavar="KEY=VALUE", multiple=True, help="Spark: a setting.")
+@click.option("--master", metavar="URL", help="Spark: the master.  [default: local[*]]")
+@click.option("--conf", metavar="KEY=VALUE", multiple=True, help="Spark: a configuration setting.")
 @click.option("--packages", metavar="COORDINATES", multiple=True, help="Spark: from Maven.")
 @click.option(
     "--strategy",
     type=click.Choice(STRATEGIES),
-    help="Spark: how recursive rules are evaluated, instead of by the cost rule.",
+    help="Spark: how to evaluate recursive rules; overrides the cost rule.",
 )
 @limit_options
 @click.pass_context
 def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **options: Any) -> None:
     """Run a program over files.
 
-    On Spark files are read whole, so no row of them is late. With --follow the files of folders
-    are taken as they come. With --engine local the rows of all files are taken in the order of
-    their times, as if they had arrived together; each file keeps its own order, so within one a
-    row can be late. Answers go to standard output, figures to standard error. With --checkpoint,
-    output files hold every answer exactly once, however often the run is interrupted; standard
-    output may repeat some after an interruption.
+    On Spark, complete files are read at once, so no row is late; with --follow, the files of
+    folders are read as they appear. With --engine local, the rows of all files are merged by
+    timestamp, as if they had arrived together; each file keeps its own order, so a row can be
+    late within its file. Answers go to standard output, figures to standard error. With
+    --checkpoint, output files contain every answer exactly once, however often the run is
+    interrupted; standard output may repeat some answers after an interruption.
 
     \b
     streamlog run airport.slog

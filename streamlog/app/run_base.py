@@ -32,7 +32,7 @@ from streamlog.runtime.sinks import kind_of_output
 from streamlog.runtime.sources import SourceError, declared_inputs
 
 MOST_PRINTED = 5  # rejected or late rows; the others are counted
-REJECTS, LATE = "rejects", "late"
+REJECTS, LATE = "--rejects", "--late"  # beside the names of outputs, which are none
 
 
 @frozen
@@ -78,7 +78,7 @@ class Run(ABC):
         given = pairs(options.outputs, "--output", self.outputs, once=True)
         places = [(f"--output {name}", name, place) for name, place in given]
         kept = ((REJECTS, options.rejects), (LATE, options.late))
-        places += [(f"--{name}", name, place) for name, place in kept if place]
+        places += [(option, option, place) for option, place in kept if place]
         check_places(
             [(f"the input of `{name}`", place) for name, place in self.inputs],
             [(option, place) for option, _, place in places],

@@ -108,7 +108,7 @@ class LocalRun(Run):
             if done["finished"] and source.path.stat().st_size > (seen["bytes"] if seen else -1):
                 raise CheckpointError(
                     f"the run in '{folder}' has finished, and '{source.path}' has grown since: "
-                    "start anew with another checkpoint folder"
+                    "start again with a new checkpoint folder"
                 )
         return done
 
@@ -142,7 +142,7 @@ class LocalRun(Run):
                 self._check_finished(done["outputs"])
                 return
             if done:
-                click.echo(f"going on after {sum(self.consumed)} rows", err=True)
+                click.echo(f"resuming after {sum(self.consumed):,} rows", err=True)
             stack.callback(self._close_sinks)
             self._open_sinks(done.get("outputs", {}), files)
             with self.live("reading") as self.status:
@@ -163,9 +163,9 @@ class LocalRun(Run):
             if reason := missing_output(Path(path), marks[name]):
                 raise CheckpointError(
                     f"the run in '{self.checkpoint}' has finished, but {reason}: "
-                    "start anew with another checkpoint folder"
+                    "start again with a new checkpoint folder"
                 )
-        click.echo(f"this run has finished; '{self.checkpoint}' has nothing to add", err=True)
+        click.echo(f"the run in '{self.checkpoint}' has finished: there is nothing to do", err=True)
 
     def _close_sinks(self, *, complete: bool = False) -> None:
         while self.sinks:

@@ -177,7 +177,7 @@ class SparkRun(Run):
         def printer(name: str) -> Callable[[DataFrame, int], None]:
             return lambda rows, batch: answers.add(name, _rows(self._asked(name, rows)))
 
-        sinks: dict[str, Sink] = dict(self.paths)
+        sinks: dict[str, Sink] = {n.removeprefix("--"): p for n, p in self.paths.items()}
         sinks |= {name: Relations(printer(name)) for name in self.printed}
         with _folder(options.checkpoint) as folder:
             follow = {"processingTime": "0 seconds"}

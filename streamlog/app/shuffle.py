@@ -14,7 +14,7 @@ from random import Random
 
 from attrs import frozen
 
-from streamlog.app.playing import Answers, Check, Cut, Event, Push, Script, StepError
+from streamlog.app.test_script import Answers, Check, Cut, Event, Push, Script, StepError
 from streamlog.runtime.executor import Row
 from streamlog.runtime.progress import Clock, Progress
 from streamlog.runtime.query import in_order
@@ -122,18 +122,14 @@ def _may_come(stream: str, queues: dict[str, _Queue], clocks: dict[str, Clock]) 
 def _played(script: Script, order: Sequence[Event]) -> Iterator[tuple[list[Event], Event, Answers]]:
     """The answers at each expectation and at the end, and what has happened until then."""
     done: list[Event] = []
-    late = rejects = 0
-    for event, engine in script.play([*order, end := Cut()]):
+    for played in script.play([*order, end := Cut()]):
+        event = played.event
         if done or not isinstance(event, Cut):  # with nothing there is nothing to evaluate
             done.append(event)
-        now = len(engine.late), len(engine.rejects)
-        if isinstance(event, Push):
-            fate = "late" if now[0] > late else "rejected" if now[1] > rejects else "accepted"
-            if fate != event.fate:
-                raise _ForbiddenError
-        late, rejects = now
+        if isinstance(event, Push) and played.fate != event.fate:
+            raise _ForbiddenError
         if isinstance(event, Check) or event is end:
-            yield done, event, script.answers(engine)
+            yield done, event, script.answers(played.engine)
 
 
 def _difference(

@@ -10,7 +10,7 @@ import click
 from attrs import evolve
 
 from streamlog.app.formats import count
-from streamlog.app.inputs import STDIN, TARGET, files_of
+from streamlog.app.inputs import STDIN, TARGET, batch_option, files_of
 from streamlog.app.java import java_problem, on_spark
 from streamlog.app.limits import limit_options, limits_of
 from streamlog.app.matching import ExpressionError, Matches, matcher
@@ -39,7 +39,7 @@ def _matcher(ctx: click.Context, param: click.Parameter, value: str | None) -> M
     callback=_matcher,
     help="Only tests whose file and name match, as in 'alarm and not late'.",
 )
-@click.option("--update", "updating", is_flag=True, help="Rewrite what is expected and wrong.")
+@click.option("--update", "updating", is_flag=True, help="Rewrite expectations that fail.")
 @click.option(
     "--junit",
     metavar="FILE",
@@ -53,14 +53,14 @@ def _matcher(ctx: click.Context, param: click.Parameter, value: str | None) -> M
     show_default=True,
     help="What evaluates the rules. Spark takes about a second for every step of a test.",
 )
-@click.option("--batch", is_flag=True, help="Accept what only a query over stored data can answer.")
-@click.option("--no-shuffle", is_flag=True, help="Run tests only in the order as written.")
+@batch_option
+@click.option("--no-shuffle", is_flag=True, help="Run tests in the written order only.")
 @click.option(
     "--seed",
     type=int,
     default=0,
     show_default=True,
-    help="Which other orders of arrival are tried.",
+    help="The seed of the other orders of arrival that are tried.",
 )
 @limit_options
 @click.pass_context
@@ -82,7 +82,7 @@ def command(
     PATH is a file, a folder (all .slog files below it) or - for standard input. A test that
     passes is also run in other orders of arrival, as far as the streams' slack allows them:
     the answers must be the same. Exit code 2 means that no test was found. The tests of a
-    program that `check` refuses fail, unless they say so (`rejected SL0401.`).
+    program that `check` refuses fail, unless they expect that (`rejected SL0401.`).
 
     \b
     streamlog test rules/

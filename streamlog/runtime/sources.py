@@ -29,7 +29,7 @@ from streamlog.runtime.values import shown
 Rows: TypeAlias = Generator[Row | Reject, None, None]
 
 CSV, JSON_LINES, PARQUET = "csv", "jsonl", "parquet"
-_FORMATS = {
+FORMATS = {
     ".csv": CSV,
     ".tsv": CSV,
     ".jsonl": JSON_LINES,
@@ -68,7 +68,7 @@ class Input:
 
 def format_of(path: Path) -> str:
     """What kind of file this is, by its name; a folder without such a name is one of Parquet."""
-    kind = _FORMATS.get(path.suffix.lower())
+    kind = FORMATS.get(path.suffix.lower())
     if kind is not None or path.is_dir():
         return kind or PARQUET
     raise SourceError(

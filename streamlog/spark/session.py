@@ -11,8 +11,11 @@ from threading import Event, Thread
 from typing import Any
 from uuid import uuid4
 
+from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from streamlog.runtime.executor import LimitError, Limits
@@ -87,10 +90,12 @@ def session(
     os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={quiet}")
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return _built({"spark.master": master, **(LOCAL if local else OURS), **given})
+    settings = {"spark.master": master, **(LOCAL if local else OURS), **given}
+    return _built(settings, launch=SparkContext._gateway is None)
 
 
 _LEAST = 2**29  # bytes, below which Spark does not start
+_PATIENCE = 5.0  # seconds
 
 
 def with_memory(conf: Mapping[str, str], memory: int | None) -> Mapping[str, str]:
@@ -122,11 +127,15 @@ def _submitted(master: str | None, given: Mapping[str, str]) -> SparkSession:
     return _built({"spark.sql.ansi.enabled": "true", **given})
 
 
-def _built(settings: Mapping[str, str]) -> SparkSession:
+def _built(settings: Mapping[str, str], *, launch: bool = False) -> SparkSession:
+    """`launch`: in a JVM that is started for it, as there is none yet."""
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
+        if launch:
+            conf = SparkConf().setAll(list(settings.items()))
+            SparkContext(conf=conf, gateway=_launched(conf))
         return usable(builder.getOrCreate())
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
@@ -136,6 +145,30 @@ def _built(settings: Mapping[str, str]) -> SparkSession:
         raise SessionError(
             f"Spark did not start: Java has ended, for the reason that it gives above{hint}"
         ) from None
+
+
+def _launched(conf: SparkConf) -> JavaGateway:
+    """A JVM whose standard error is ours, but for a line that Java prints at each start, because
+    Spark's launcher always asks for this module."""
+    reading, writing = os.pipe()
+
+    def copy() -> None:
+        with os.fdopen(reading, "rb") as lines:
+            for line in lines:
+                if b"Using incubator modules: jdk.incubator.vector" not in line:
+                    os.write(2, line)
+
+    copying = Thread(target=copy, daemon=True)
+    copying.start()
+    try:
+        launch: Any = launch_gateway  # has no types
+        gateway: JavaGateway = launch(conf, {"stderr": writing})
+    except PySparkRuntimeError:
+        os.close(writing)
+        copying.join(_PATIENCE)  # what Java has to say comes before what we say of it
+        raise
+    os.close(writing)
+    return gateway
 
 
 def usable(spark: SparkSession) -> SparkSession:

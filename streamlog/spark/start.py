@@ -134,6 +134,9 @@ def started(
     kernels: int | None = None,
 ) -> Running:
     """`start`, for inputs that are known to be the program's."""
+    for name in program.contract.outputs:
+        if name in (REJECTS, LATE):
+            raise InputError(f"the sink `{name}` is for {name} rows: rename the output `{name}`")
     for name in sinks:
         if name not in (*program.contract.outputs, REJECTS, LATE):
             raise InputError(f"the program has no output `{name}`")

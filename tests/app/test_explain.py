@@ -97,11 +97,11 @@ def test_codes_as_json(run) -> None:
     [
         (["SL041"], "there is no code SL041; did you mean SL0401?"),
         (["sl9"], "there is no code SL9"),
-        (["missing.slog"], "'missing.slog' is no file, no folder and no code"),
-        (["a.slog", "--bistate", "--strata"], "--bistate and --strata are two different questions"),
-        (["a.slog", "--bistate", "--graph", "dot"], "--bistate and --graph are two"),
-        (["a.slog", "--graph", "dot", "--format", "json"], "--graph dot has a format of its own"),
-        (["a.slog", "SL0401"], "one after the other"),
+        (["missing.slog"], "'missing.slog' is not a file, a folder or a code"),
+        (["a.slog", "--bistate", "--strata"], "--bistate and --strata cannot be combined"),
+        (["a.slog", "--bistate", "--graph", "dot"], "--bistate and --graph cannot"),
+        (["a.slog", "--graph", "dot", "--format", "json"], "--graph dot cannot be combined with --format json"),
+        (["a.slog", "SL0401"], "cannot be explained together"),
         (["a.slog", "--graph", "png"], "'png' is not one of"),
     ],
 )

@@ -79,10 +79,10 @@ def test_json_of_nothing() -> None:
 
 def test_github() -> None:
     assert as_github(ALL, files=3).split("\n") == [
-        "::error file=rules/a%2Cb%3A c%25.slog,line=1,endLine=1,col=9,endColumn=13,title=SL0402"
+        "::error file=rules/a%2Cb%3A c%25.slog,line=1,col=9,endLine=1,endColumn=13,title=SL0402"
         "::100%25 sure:%0D%0Ano, really%0Ahelp: write `<`%0Ahelp: or wait",
         "::warning file=rules/a%2Cb%3A c%25.slog,line=1,endLine=2,title=SL0504::a warning",
-        "::notice file=rules/a%2Cb%3A c%25.slog,line=3,endLine=3,col=1,endColumn=1,title=SL0504"
+        "::notice file=rules/a%2Cb%3A c%25.slog,line=3,col=1,endLine=3,endColumn=1,title=SL0504"
         "::a note",
     ]
 

@@ -101,7 +101,7 @@ def test_update_leaves_links_that_lead_out(
     rules.symlink_to(outside)
     result = pytester.runpytest_inprocess("--update-slog")
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["* leads out of *: left as it is"])
+    result.stdout.fnmatch_lines(["* is a link that leads out of *: left unchanged"])
     assert outside.read_text() == PROGRAM
 
 

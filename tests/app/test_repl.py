@@ -178,7 +178,7 @@ def test_an_evaluation_that_is_stopped_is_forgotten(say, monkeypatch, error) -> 
         patch.setattr(Kernel, "step", stopped)
         said = say("msg(2, blue).")
     assert "stopped" in said
-    assert "everything is as it was before" in " ".join(said.split())
+    assert "the session is as it was before" in " ".join(said.split())
     assert say("?msg(T, X).") == "1 answer\nT   X\n───────\n1   red\n"
     assert "2   green" in say("msg(2, green).")
 
@@ -227,7 +227,7 @@ def test_what_is_saved_can_be_loaded(say, tmp_path, monkeypatch) -> None:
     say("msg(2, blue).")
     assert say(".save all.slog") == "saved to all.slog\n"
     (tmp_path / "other.slog").write_text("")
-    assert "is there already" in say(".save other.slog")
+    assert "already exists" in say(".save other.slog")
     say(".clear")
     assert "2 new answers" in say(".load all.slog")
     assert "'nowhere/all.slog': no such file or directory" in say(".save nowhere/all.slog")

@@ -106,7 +106,7 @@ def test_steps_after_a_refusal_are_not_passed_over(run, write: Write) -> None:
     write("a.slog", LOOP + test_block("rejected SL0402.", "q(1, a).", "expect none p."))
     result = run("test", "a.slog")
     assert result.exit_code == 1
-    assert "this step cannot be run: the program is refused, over stored data too" in result.stdout
+    assert "this step cannot be run: the program is refused, even for stored data" in result.stdout
 
 
 def test_a_refusal_with_another_code(run, write: Write) -> None:
@@ -193,7 +193,7 @@ this row is late: 1 is earlier than 7, which `pre` has passed
 11 |     pre(1, c).
    |     ^^^^^^^^^^
    |
-   = note: if that is meant, write `arrive late pre(1, c).`
+   = note: if that is intended, write `arrive late pre(1, c).`
 
 the answers so far are not these
   --> a.slog:14:5
@@ -275,7 +275,7 @@ ROWS = [f"q({t}, r{t})." for t in range(1, 30)]
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamlog.app.playing.Kernel", Hasty)
+    monkeypatch.setattr("streamlog.app.test_script.Kernel", Hasty)
 
 
 @pytest.mark.usefixtures("hasty")
@@ -284,7 +284,7 @@ def test_another_order_that_gives_other_answers(run, write: Write) -> None:
     write("a.slog", program + test_block(*ROWS, "end."))
     result = run("test", "a.slog", "--seed", "7")
     assert result.exit_code == 1
-    assert "in another order of arrival the answers are others (--seed 7)" in result.stdout
+    assert "in another order of arrival the answers differ (--seed 7)" in result.stdout
     # Of 29 rows two are enough: one step takes both.
     order = result.stdout.split("the shortest order found that differs:\n")[1]
     assert len(re.findall(r"q\(\d+, r\d+\)\.", order)) == 2
@@ -308,7 +308,7 @@ def test_orders_are_those_that_the_slack_allows(
             pushed[-1] += [row[0] for row in rows]
             super().push(stream, rows)
 
-    monkeypatch.setattr("streamlog.app.playing.Engine", Recording)
+    monkeypatch.setattr("streamlog.app.test_script.Engine", Recording)
     path = write("a.slog", COPY + test_block(*ROWS, "advance 30.", "q(30, z).", "end."))
     (verdict,) = run_suite(suite_of(str(path)), Options()).verdicts
     assert (verdict.passed, verdict.orders) == (True, 6)
@@ -381,7 +381,7 @@ def test_update_leaves_links_that_lead_out_of_the_folder(run, write: Write, tmp_
     (tmp_path / "rules" / "a.slog").symlink_to(outside)
     result = run("test", "--update", "rules")
     assert result.exit_code == 1
-    assert "rules/a.slog leads out of rules: left as it is" in result.stderr
+    assert "rules/a.slog is a link that leads out of rules: left unchanged" in result.stderr
     assert outside.read_text() == wrong
 
 

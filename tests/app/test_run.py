@@ -1,4 +1,4 @@
-"""`streamlog run`: files in, answers out, and going on after an interruption."""
+"""`streamlog run`: files in, answers out, and resuming after an interruption."""
 
 from __future__ import annotations
 
@@ -210,6 +210,22 @@ def test_the_kind_of_engine_decides_which_options_there_are(run, airport) -> Non
         assert f"{option.split('=')[0]} is for --engine {other}" in result.stderr
 
 
+def test_outputs_may_be_named_like_options(run, write) -> None:
+    write(
+        "a.slog",
+        "stream s(T: int, x: string).\noutput late, rejects.\nlate(T, X) <- s(T, X).\n"
+        "rejects(T) <- s(T, _).",
+    )
+    write("s.csv", "T,x\n5,a\n1,b\nsoon,c\n")
+    args = ("--input", "s=s.csv", "--output", "late=l.csv", "--output", "rejects=r.csv")
+    assert run("run", "a.slog", *args).exit_code == 0
+    assert run("run", "a.slog", *args, "--late", "L.csv", "--rejects", "R.csv").exit_code == 0
+    assert Path("l.csv").read_text() == "T,X\n5,a\n"
+    assert Path("r.csv").read_text() == "T\n5\n"
+    assert "is earlier than" in Path("L.csv").read_text()
+    assert "soon" in Path("R.csv").read_text()
+
+
 def test_batch(run, write) -> None:
     write("a.slog", "output p.\np(T, X) <- s(T, X), not (s(T1, X), T1 > T).\ns(1, a). s(2, a).")
     refused = run("run", "a.slog")
@@ -231,7 +247,7 @@ def test_a_program_from_standard_input(run, airport) -> None:
         (["airport.slog", "--input", "repot=x.csv"], "did you mean 'report'?"),
         (
             ["airport.slog", "--input", "pc_alarm=x.csv"],
-            "the program has no 'pc_alarm' to use here",
+            "the program has no input 'pc_alarm'",
         ),
         (["airport.slog", "--input", "report=x.csv"], "there is no file 'x.csv' for `report`"),
         (
@@ -239,7 +255,7 @@ def test_a_program_from_standard_input(run, airport) -> None:
             "what kind of file is 'airport.slog'?",
         ),
         (["airport.slog", "--input", "report=data/zone.csv"], "has no column `T`"),
-        (["airport.slog", "--output", "zone=x.csv"], "the program has no 'zone' to use here"),
+        (["airport.slog", "--output", "zone=x.csv"], "the program has no output 'zone'"),
         (
             ["airport.slog", "--output", "pc_alarm=no/x.csv"],
             "cannot be written: there is no folder 'no'",
@@ -286,7 +302,7 @@ def test_a_finished_run_has_nothing_to_add(run, airport, tmp_path: Path) -> None
     before = (tmp_path / "out.csv").read_bytes()
     again = run(*args)
     assert again.exit_code == 0
-    assert "this run has finished" in again.stderr
+    assert "has finished: there is nothing to do" in again.stderr
     assert (tmp_path / "out.csv").read_bytes() == before
 
 

@@ -70,9 +70,9 @@ def command(*args: str) -> list[str]:
         (["--output", "p=out.csv", "--output", "q=q.txt"], "what kind of file is 'q.txt'?"),
         (["--output", "p=out.csv", "--output", "q=no/q.csv"], "'no/q.csv' cannot be written"),
         (["--output", "p=out.csv", "--rejects", "r.txt"], "what kind of file is 'r.txt'?"),
-        (["--output", "p=out.csv", "--output", "r=q.csv"], "the program has no 'r' to use here"),
+        (["--output", "p=out.csv", "--output", "r=q.csv"], "the program has no output 'r'"),
         (["--output", "p=out.csv", "--kind", "csv"], "--kind is for --engine spark"),
-        (["--output", "p=loop.csv"], "its links go round"),
+        (["--output", "p=loop.csv"], "its links are a cycle"),
     ],
 )
 def test_places_are_checked_before_anything_happens(
@@ -198,7 +198,7 @@ def test_a_lock_of_a_killed_run_is_no_obstacle(run, program: Path, tmp_path: Pat
     first.wait()
     again = run("run", *args, *outputs)
     assert again.exit_code == 0, again.stderr
-    assert "going on after" in again.stderr
+    assert "resuming after" in again.stderr
 
 
 def test_two_runs_without_checkpoints_do_not_mix(program: Path, tmp_path: Path) -> None:
@@ -327,7 +327,7 @@ def test_an_input_may_grow(run, write, program: Path, tmp_path: Path) -> None:
         file.write("80,f\n")
     result = run("run", *ARGS, *OUT)
     assert result.exit_code == 2
-    assert "has finished, and 's.csv' has grown since: start anew" in said(result)
+    assert "has finished, and 's.csv' has grown since: start again" in said(result)
 
 
 def test_a_line_that_was_read_half_is_noticed(run, write, program: Path, tmp_path: Path) -> None:
@@ -362,7 +362,7 @@ def test_a_parquet_input_that_was_replaced(run, program: Path, tmp_path: Path) -
 def test_a_finished_run_misses_its_output(run, program: Path, tmp_path: Path, suffix: str) -> None:
     args = (*ARGS, "--output", f"p=p.{suffix}", "--format", "csv")
     assert run("run", *args).exit_code == 0
-    assert "this run has finished" in run("run", *args).stderr
+    assert "has finished: there is nothing to do" in run("run", *args).stderr
     for path in (tmp_path / "p.parquet").glob("*"):
         path.unlink()
     (tmp_path / "p.csv").unlink(missing_ok=True)

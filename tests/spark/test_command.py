@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -276,6 +278,19 @@ def test_micro_batches_say_that_graphframes_is_not_for_them(tmp_path: Path) -> N
     assert code == 0, err
     assert "--strategy graph: by kernel instead, with the same answers; GraphFrames needs" in err
     assert "reach kernel recursive, batch by batch" in " ".join(err.split())
+
+
+def test_nothing_but_messages_comes_from_java() -> None:
+    """Java warns of an incubator module whenever Spark starts, and means nobody by it."""
+    code = (
+        "import streamlog.spark, sys\n"
+        "spark = streamlog.spark.session('local[1]')\n"
+        "spark._jvm.java.lang.System.err.println('a message')\n"
+        "spark.stop()"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == "a message\n"
 
 
 def test_a_package_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:

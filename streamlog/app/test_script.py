@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from attrs import field, frozen
 
@@ -12,7 +12,7 @@ from streamlog.analysis.schema import Kind
 from streamlog.compiler import Program
 from streamlog.diagnostics import Span
 from streamlog.kernel import Kernel
-from streamlog.runtime.engine import Engine, EngineError
+from streamlog.runtime.engine import Engine, EngineError, Late
 from streamlog.runtime.executor import ExecutorFactory, LimitError, Limits, Row
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.ingest import Checker, Reject
@@ -36,9 +36,6 @@ from streamlog.syntax.ast import (
 )
 from streamlog.syntax.literals import EPOCH, MICROSECOND
 from streamlog.syntax.pretty import goal_text
-
-if TYPE_CHECKING:
-    from streamlog.runtime.engine import Late
 
 # What a program may do wrong while it runs; anything else is a bug of ours.
 RUN_ERRORS = (EngineError, QueryError, LimitError, EvaluationError, SourceError)
@@ -77,6 +74,23 @@ class Cut:
 
 
 Event: TypeAlias = Push | Move | Check | Cut
+
+
+@frozen(eq=False)
+class Played:
+    """An event that has happened, to this engine; and which rows it has made late or rejected."""
+
+    event: Event
+    engine: Engine
+    late: Sequence[Late]
+    rejects: Sequence[Reject]
+
+    @property
+    def fate(self) -> str:
+        """What became of a row that was pushed."""
+        return "late" if self.late else "rejected" if self.rejects else "accepted"
+
+
 Answers: TypeAlias = Mapping[str, frozenset[Row]]
 
 
@@ -99,14 +113,14 @@ class Script:
     executor: ExecutorFactory | None = None  # None: the kernel
     limits: Limits | None = None
 
-    def play(self, events: Iterable[Event]) -> Iterator[tuple[Event, Engine]]:
-        """Each event, when it has happened, and the engine to which it has; first the engine as
-        it is before the first event."""
+    def play(self, events: Iterable[Event]) -> Iterator[Played]:
+        """Each event, when it has happened; first the engine as it is before all of them."""
         step: Step | None = None
         try:
             engine = Engine(self.program, self.executor or Kernel, self.tables, self.limits)
-            yield Cut(), engine
+            yield Played(Cut(), engine, (), ())
             for event in events:
+                late, rejects = len(engine.late), len(engine.rejects)
                 if not isinstance(event, Cut):
                     step = event.step
                 match event:
@@ -118,7 +132,7 @@ class Script:
                         engine.end()
                     case _:
                         engine.step()
-                yield event, engine
+                yield Played(event, engine, engine.late[late:], engine.rejects[rejects:])
         except RUN_ERRORS as error:
             raise StepError(step, str(error)) from error
 
@@ -264,7 +278,3 @@ def _const(value: Any, type_: Type | None, nowhere: Span) -> Const:
     if type_ is Type.FLOAT:
         value = float(value)
     return Const(value, type_ or _BY_CLASS[type(value)], span=nowhere)
-
-
-def late_text(program: Program, late: Late) -> str:
-    return f"{fact_text(program, late.stream, late.row)}: {late.reason}"
