@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from streamlog.kernel import stores
-from streamlog.kernel.frontier import Frontiers
 from streamlog.kernel.terms import identifier, nothing, stored
 from streamlog.plan.pivot import seat
 from streamlog.plan.steps import Index, Plan, RulePlan, Store
 from streamlog.runtime.executor import BEGIN, END, Row
+from streamlog.runtime.frontier import Frontiers
 from streamlog.runtime.functions import FUNCTIONS
 from streamlog.syntax.ast import Var
 

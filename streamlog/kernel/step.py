@@ -15,20 +15,20 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from streamlog.analysis.builtins import TICK
-from streamlog.analysis.types import TypeTable
 from streamlog.kernel.aggregates import aggregate
 from streamlog.kernel.codegen import generate
-from streamlog.kernel.frontier import Frontiers
 from streamlog.kernel.generated import Generated
 from streamlog.kernel.improving import Improving
 from streamlog.kernel.memory import Memory
-from streamlog.kernel.rounds import Rounds, cut_short, explained, out_of_memory, place
 from streamlog.kernel.terms import identifier
 from streamlog.plan.steps import Component, Grouping, Plan, RulePlan
 from streamlog.runtime.executor import BEGIN, END, LimitError, Limits, Row
+from streamlog.runtime.facts import known_facts
+from streamlog.runtime.frontier import Frontiers
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.memory import at_most, share
-from streamlog.syntax.ast import Fact, Type
+from streamlog.runtime.rounds import Rounds, cut_short, explained, out_of_memory, place
+from streamlog.syntax.ast import Type
 
 if TYPE_CHECKING:
     from streamlog.compiler import Planned
@@ -397,21 +397,4 @@ def _settled(grouping: Grouping, program: Planned) -> tuple[str, ...]:
         if func == "avg" and types.column(grouping.pred, position) is Type.DURATION
         else func
         for position, func in grouping.aggregates
-    )
-
-
-def known_facts(program: Planned) -> Mapping[str, list[Row]]:
-    """The facts that a program has of predicates with rules."""
-    types, defined = program.types, {r.rule.head.pred for r in program.plan.rules}
-    return {
-        pred: list(dict.fromkeys(_row(f, types) for f in facts))
-        for pred, facts in program.schema.facts_of.items()
-        if pred in defined
-    }
-
-
-def _row(fact: Fact, types: TypeTable) -> Row:
-    return tuple(
-        float(value) if types.column(fact.atom.pred, i) is Type.FLOAT else value
-        for i, value in enumerate(fact.row)
     )
