@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator, Set
 from contextlib import contextmanager
 
 from streamlog.analysis.types import TypeTable
-from streamlog.kernel.generated import Generated
-from streamlog.kernel.inserts import as_tuple, insert
-from streamlog.kernel.nest import Nest, computes
-from streamlog.kernel.terms import identifier, name, python
+from streamlog.plan.python.generated import Generated
+from streamlog.plan.python.inserts import as_tuple, insert
+from streamlog.plan.python.nest import Nest, computes, literal
+from streamlog.plan.python.terms import identifier, name, python
 from streamlog.plan.steps import (
     Grouping,
     Index,
@@ -24,12 +24,9 @@ from streamlog.plan.steps import (
     RulePlan,
 )
 from streamlog.syntax.aggregates import AGGREGATES
-from streamlog.syntax.ast import Agg, Atom, Term, Type
+from streamlog.syntax.ast import Agg, Term, Type
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import variables
-
-_STEPPED = ("floor", "ceil", "abs")
-_NESTED = 8  # steps one inside the other; Python allows twenty blocks, and a step may need two
 
 
 def generate(plan: Plan, types: TypeTable, streams: Collection[str], names: Set[str]) -> Generated:
@@ -44,7 +41,6 @@ class _Generator:
     ) -> None:
         self.plan, self.types, self.streams = plan, types, streams
         self.out = Generated(names)
-        self.steps = Nest(self.out, types)
         self.groupings = {g.number: g for g in plan.groupings}
 
     def run(self) -> Generated:
@@ -54,7 +50,7 @@ class _Generator:
         for rule in self.plan.rules:
             if rule.pipelines and rule.pipelines[0].start is None:
                 with self.out.function(f"start_{rule.number}"), self.out.part_of(rule.rule):
-                    self._pipeline(rule, rule.pipelines[0], None)
+                    self._pipeline(rule, rule.pipelines[0])
             if not rule.is_immediate:
                 self._check(rule)
         return self.out
@@ -92,7 +88,7 @@ class _Generator:
                     for rule, pipeline in others:
                         with self.out.part_of(rule.rule):
                             self.out(f"# {pretty(rule.rule).splitlines()[0]}")
-                            self._pipeline(rule, pipeline, pipeline.start)
+                            self._pipeline(rule, pipeline)
             for rule, _ in whole:
                 self.out(f"pending_{rule.number}.extend(rows)")
             if not starts and not indexes:
@@ -101,22 +97,24 @@ class _Generator:
     def _insert(self, index: Index) -> None:
         if index.where:
             values = (
-                f"row[{p}] == {self.steps.value(index.pred, p, const)}" for p, const in index.where
+                f"row[{p}] == {literal(self.types, index.pred, p, c)}" for p, c in index.where
             )
             with self.out.block(f"if {' and '.join(values)}:"):
                 insert(self.out, index, index.pred in self.streams)
         else:
             insert(self.out, index, index.pred in self.streams)
 
-    def _pipeline(self, rule: RulePlan, pipeline: Pipeline, start: Atom | None) -> None:
+    def _pipeline(self, rule: RulePlan, pipeline: Pipeline) -> None:
+        steps, start = Nest(self.out, self.types, rule.rule), pipeline.start
+
         def body() -> None:
             known = variables(start) if start else ()
-            self.steps.chain(pipeline.steps, known, rule.carries, rule, lambda: self._found(rule))
+            steps.chain(pipeline.steps, known, rule.carries, lambda: self._found(rule))
 
         if start is None:
             body()
         else:
-            self.steps.bind(start, "row", None, body)
+            steps.bind(start, "row", None, body)
 
     def _found(self, rule: RulePlan) -> None:
         """A solution of the positive goals."""
@@ -152,7 +150,8 @@ class _Generator:
                     self._emit(rule, row)
 
                 shown = [v for x in (*rule.head, *rule.order) for v in variables(x)]
-                self.steps.chain(rule.checks, rule.carries, shown, rule, decided)
+                steps = Nest(self.out, self.types, rule.rule)
+                steps.chain(rule.checks, rule.carries, shown, decided)
 
     def _emit(self, rule: RulePlan, row: str | None) -> None:
         if rule.group is not None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamlog.kernel.memory import Memory
-from streamlog.kernel.terms import identifier
+from streamlog.plan.python.terms import identifier
 from streamlog.plan.steps import Grouping, Plan
 from streamlog.runtime.executor import Row
 

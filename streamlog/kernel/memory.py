@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from streamlog.kernel import stores
-from streamlog.kernel.terms import identifier, nothing, stored
 from streamlog.plan.pivot import seat
+from streamlog.plan.python.terms import identifier, stored
 from streamlog.plan.steps import Index, Plan, RulePlan, Store
-from streamlog.runtime.executor import BEGIN, END, Row
+from streamlog.runtime.executor import Row
 from streamlog.runtime.frontier import Frontiers
 from streamlog.runtime.functions import FUNCTIONS
 from streamlog.syntax.ast import Var
@@ -25,20 +24,10 @@ class Memory:
         self.plan, self.temporal = plan, temporal
         self.names: dict[str, Any] = {
             **FUNCTIONS,
-            "bisect_left": bisect_left,
-            "bisect_right": bisect_right,
-            "between": stores.between,
-            "any_between": stores.any_between,
-            "put_late": stores.put_late,
             "once": stores.ONCE,
             "seat": seat,
-            "never": END,
-            "ever": BEGIN,
         }
         self.names |= {stored(i): {} for i in plan.indexes}
-        self.names |= {
-            nothing(i): stores.nothing(i) for i in plan.indexes if i.store is Store.BY_TIME
-        }
         self.names |= {f"pending_{r.number}": [] for r in plan.rules}
         self.names |= {f"solutions_{g.number}": [] for g in plan.groupings}
         for pred in plan.arity:

@@ -15,13 +15,13 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from streamlog.analysis.builtins import TICK
-from streamlog.kernel.aggregates import aggregate
 from streamlog.kernel.codegen import generate
-from streamlog.kernel.generated import Generated
 from streamlog.kernel.improving import Improving
 from streamlog.kernel.memory import Memory
-from streamlog.kernel.terms import identifier
+from streamlog.plan.python.generated import Generated
+from streamlog.plan.python.terms import identifier
 from streamlog.plan.steps import Component, Grouping, Plan, RulePlan
+from streamlog.runtime.aggregates import aggregate
 from streamlog.runtime.executor import BEGIN, END, LimitError, Limits, Row
 from streamlog.runtime.facts import known_facts
 from streamlog.runtime.frontier import Frontiers
