@@ -21,14 +21,13 @@ from streamlog.kernel.memory import Memory
 from streamlog.plan.python.generated import Generated
 from streamlog.plan.python.terms import identifier
 from streamlog.plan.steps import Component, Grouping, Plan, RulePlan
-from streamlog.runtime.aggregates import aggregate
+from streamlog.runtime.aggregates import aggregate, function
 from streamlog.runtime.executor import BEGIN, END, LimitError, Limits, Row
 from streamlog.runtime.facts import known_facts
 from streamlog.runtime.frontier import Frontiers
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.memory import at_most, share
 from streamlog.runtime.rounds import Rounds, cut_short, explained, out_of_memory, place
-from streamlog.syntax.ast import Type
 
 if TYPE_CHECKING:
     from streamlog.compiler import Planned
@@ -70,7 +69,10 @@ class Kernel:
             self._rules_of.setdefault(rule.rule.head.pred, []).append(rule)
         self._known = known_facts(program)
         self._groupings = {g.number: g for g in self.plan.groupings}
-        self._functions = {g.number: _settled(g, program) for g in self.plan.groupings}
+        self._functions = {
+            g.number: [function(f, program.types.column(g.pred, at)) for at, f in g.aggregates]
+            for g in self.plan.groupings
+        }
         self._memory = Memory(self.plan, self._temporal)
         self._globals = self._memory.names
         self._generated: Generated = generate(
@@ -387,14 +389,3 @@ class Kernel:
         self._memory.load(saved)
         started, last = saved["started"][0]
         self._started, self._last = bool(started), int(last)
-
-
-def _settled(grouping: Grouping, program: Planned) -> tuple[str, ...]:
-    """The functions of a grouping; the average of durations is a duration."""
-    types = program.types
-    return tuple(
-        "avg duration"
-        if func == "avg" and types.column(grouping.pred, position) is Type.DURATION
-        else func
-        for position, func in grouping.aggregates
-    )
