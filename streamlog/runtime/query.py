@@ -7,7 +7,7 @@ by the predicate's own rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -23,9 +23,8 @@ from streamlog.plan.order import exists
 from streamlog.plan.python.generated import Generated
 from streamlog.plan.python.inserts import as_tuple, insert
 from streamlog.plan.python.nest import Nest
-from streamlog.plan.python.terms import name, python, stored
+from streamlog.plan.python.terms import name, python
 from streamlog.plan.steps import Index
-from streamlog.plan.walk import joins
 from streamlog.rewrite.desugar import desugar
 from streamlog.runtime.executor import Row
 from streamlog.runtime.functions import FUNCTIONS, EvaluationError, whole
@@ -49,6 +48,7 @@ Relation: TypeAlias = Callable[[str], Sequence[Row]]
 Solutions: TypeAlias = Callable[..., Iterator[Row]]  # takes the values of what is given
 
 MOST_DEPTH = 100
+_SOURCE = "<streamlog query>"
 
 
 class QueryError(Exception):
@@ -156,13 +156,13 @@ class Solver:
         known = frozenset(v.name for v in given)
         rows = frozenset((*self.schema.predicates, TICK))  # not just the earliest
         steps = exists(body, known, self.schema, True, rows, self.open).steps
-        tables = {stored(j.index): self._index(j.index) for j in joins(steps)}
-        out = Generated(tables.keys() | FUNCTIONS.keys())
+        out = Generated()
         with out.function("solve", ", ".join(map(name, given))):
             read = [v for term in shown for v in variables(term)]
             found = f"yield {as_tuple(map(python, shown))}"
-            Nest(out, self.types, statement).chain(steps, given, read, lambda: out(found))
-        solve: Solutions = _function(out, "solve", tables)
+            nest = Nest(out, self.types, statement, self._index)
+            nest.chain(steps, given, read, lambda: out(found))
+        solve: Solutions = out.run(_SOURCE, FUNCTIONS)["solve"]
         return solve
 
     def by_head(
@@ -187,10 +187,10 @@ class Solver:
 
     def _filled(self, index: Index) -> dict[Any, Any]:
         table: dict[Any, Any] = {}
-        out = Generated({stored(index), *FUNCTIONS})
+        out = Generated()
         with out.function("fill", "rows"), out.block("for row in rows:"):
-            insert(out, index, in_order=False)
-        _function(out, "fill", {stored(index): table})(self.relation(index.pred))
+            insert(out, index, table, in_order=False)
+        out.run(_SOURCE, FUNCTIONS)["fill"](self.relation(index.pred))
         return table
 
     @contextmanager
@@ -233,12 +233,6 @@ class _Called:
         for fact in schema.facts_of.get(pred, ()):
             if tuple(fact.row[p] for p in positions) == values:
                 yield fact.row
-
-
-def _function(out: Generated, name: str, tables: Mapping[str, Any]) -> Any:
-    names = {**FUNCTIONS, **tables}
-    exec(compile(out.text, "<streamlog query>", "exec"), names)
-    return names[name]
 
 
 def evaluate(term: Term, binding: Binding) -> Value:

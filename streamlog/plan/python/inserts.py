@@ -9,9 +9,10 @@ from streamlog.plan.python.terms import stored
 from streamlog.plan.steps import Index, Store
 
 
-def insert(out: Generated, index: Index, in_order: bool) -> None:
-    """Store what the index wants of `row`. `in_order`: none comes that is earlier than another."""
-    table, key = stored(index), _one(f"row[{p}]" for p in index.key)
+def insert(out: Generated, index: Index, held: object, in_order: bool) -> None:
+    """Store what the index wants of `row` in what it holds. `in_order`: none comes that is earlier
+    than another."""
+    table, key = out.named(stored(index), held), _one(f"row[{p}]" for p in index.key)
     match index.store:
         case Store.EARLIEST if in_order:
             with out.block(f"if {key} not in {table}:"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from typing import TypeAlias
 
 from streamlog.analysis.builtins import WHOLE
 from streamlog.analysis.types import TypeTable
@@ -29,11 +30,17 @@ _STEPPED = ("floor", "ceil", "abs")
 _NESTED = 8  # steps one inside the other; Python allows twenty blocks, and a step may need two
 
 
+# What an index holds, by key.
+Tables: TypeAlias = Callable[[Index], object]
+
+
 class Nest:
     """Writes steps of a statement, and what is to be done where they have a solution."""
 
-    def __init__(self, out: Generated, types: TypeTable, statement: Rule | Query) -> None:
-        self.out, self.types, self.statement = out, types, statement
+    def __init__(
+        self, out: Generated, types: TypeTable, statement: Rule | Query, tables: Tables
+    ) -> None:
+        self.out, self.types, self.statement, self.tables = out, types, statement, tables
         self.depth = 0  # of nested joins, to name their rows
 
     def chain(
@@ -105,7 +112,7 @@ class Nest:
     def _join(self, join: Join, then: Callable[[], None]) -> None:
         self.depth += 1
         row = f"row{self.depth}"
-        rows = f"{stored(join.index)}.get({self._key(join)}, ())"
+        rows = f"{self._table(join.index)}.get({self._key(join)}, ())"
         if join.index.store is Store.BY_TIME:
             times, listed = f"times{self.depth}", f"rows{self.depth}"
             self.out(f"{lists(join.index, times, listed)} = {self._lists(join)}")
@@ -119,9 +126,12 @@ class Nest:
                 self.bind(join.atom, row, join.index, then)
         self.depth -= 1
 
+    def _table(self, index: Index) -> str:
+        return self.out.named(stored(index), self.tables(index))
+
     def _lists(self, join: Join) -> str:
         """The lists of an index by time."""
-        return f"{stored(join.index)}.get({self._key(join)}, {nothing(join.index)})"
+        return f"{self._table(join.index)}.get({self._key(join)}, {nothing(join.index)})"
 
     def _bounds(self, join: Join, times: str) -> tuple[str, str]:
         low = f"bisect_left({times}, {python(join.low)})" if join.low is not None else ""
@@ -207,7 +217,7 @@ class Nest:
         match step.steps:
             case (Join(_, Index(_, _, Store.EARLIEST), _, high) as join,) if high is not None:
                 sign = "<=" if step.wanted else ">"
-                found = f"{stored(join.index)}.get({self._key(join)}, never)"
+                found = f"{self._table(join.index)}.get({self._key(join)}, never)"
                 return f"{found} {sign} {python(high)}"
         found = self._simple(step) or self._general(step)
         return found if step.wanted else f"not ({found})"
@@ -240,7 +250,7 @@ class Nest:
         if len(step.steps) != 1 or not isinstance(step.steps[0], Join):
             return None
         join = step.steps[0]
-        table, key = stored(join.index), self._key(join)
+        table, key = self._table(join.index), self._key(join)
         free = [a for i, a in enumerate(join.atom.args) if i not in join.index.fixed]
         if not all(isinstance(a, Var) for a in free):
             return None
@@ -282,11 +292,11 @@ class Nest:
 
     def _clauses(self, join: Join, row: str, needed: set[str]) -> Iterator[str]:
         index = join.index
-        rows = f"{stored(index)}.get({self._key(join)}, ())"
+        rows = f"{self._table(index)}.get({self._key(join)}, ())"
         if index.store is Store.BY_TIME:
             low = "ever" if join.low is None else python(join.low)
             high = "never" if join.high is None else python(join.high)
-            found = f"{stored(index)}.get({self._key(join)})"
+            found = f"{self._table(index)}.get({self._key(join)})"
             rows = f"between({found}, {int(index.has_rows)}, {low}, {high})"
         yield f"for {row} in {rows}"
         for position, arg in enumerate(join.atom.args):
