@@ -173,7 +173,7 @@ class Commands:
         if not rest:
             raise CommandError("`.why` takes a fact, as in `.why p(1, red)`")
         engine = self.session.engine
-        query = prepared(engine.program, rest)
+        query = prepared(engine.program, rest).query
         match query.body:
             case (Atom(pred) as atom,) if pred in engine.schema.predicates:
                 pass

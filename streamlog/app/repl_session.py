@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 from attrs import evolve, frozen
 
-from streamlog.analysis.schema import Kind, resolve
-from streamlog.analysis.types import infer, settled
+from streamlog.analysis.schema import Kind
+from streamlog.analysis.types import settled
 from streamlog.app.repl_state import Advance, Arrive, End, Event, Loaded, State
 from streamlog.app.ruletest import Options, Suite, Verdict, run_test
 from streamlog.compiler import Mode, Program, compile_module
@@ -192,17 +192,12 @@ class Session:
         yield f"{len(good)} row{'s' * (len(good) != 1)} of {pred}"
 
     def ask(self, text: str) -> Found:
-        query = prepared(self.program, text)
-        bindings = self.engine.query(query)
+        question = prepared(self.program, text)
+        query, bindings = question.query, self.engine.query(question)
         preds = {a.pred for a in atoms(query.body)} & self.engine.schema.predicates.keys()
         waiting = tuple(h for p in sorted(preds) for h in self.held(p))
-        return Found(query, bindings, self._types(query), waiting)
-
-    def _types(self, query: Query) -> dict[str, Type | None]:
-        module = self.program.module
-        asked, _ = resolve(evolve(module, statements=(*module.statements, query)))
-        types, _ = infer(asked)
-        return {v.name: settled(types.variable(query, v.name)) for v in variables(query)}
+        types = {v.name: settled(question.types.variable(query, v.name)) for v in variables(query)}
+        return Found(query, bindings, types, waiting)
 
     def held(self, pred: str) -> tuple[Held, ...]:
         """What holds a derived predicate back, be it an output or not."""

@@ -63,8 +63,8 @@ def _found(found: Found, width: int) -> Iterator[RenderableType]:
     elif not bindings[0]:
         yield Text("true")
     else:
-        names = list(bindings[0])
-        rows = [tuple(b[n] for n in names) for b in bindings]
+        names = list(dict.fromkeys(n for b in bindings for n in b))
+        rows = [tuple(b.get(n, "") for n in names) for b in bindings]  # of some alternatives only
         types = [found.types.get(n) for n in names]
         yield titled_table(count(len(rows), "answer"), names, rows, types, width)
     for held in found.held:

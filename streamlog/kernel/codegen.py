@@ -2,62 +2,106 @@
 
 For each predicate `on_p(rows)` stores its new rows in the indexes and runs every pipeline that
 starts from them; for each conjunction with something to decide, `check_n(rows)` decides its
-candidates. State lives in the module's globals: `index_…` by key, `pending_n` the candidates of
-conjunction n, `new_p` the rows of p that nobody has seen yet, `seen_p` those that were.
+candidates. They have hold of the kernel's state: `index_…`, `new_p` and `seen_p` are of a relation,
+`pending_n` of a conjunction, `solutions_n` and `best_n` of a group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeAlias
+
+from attrs import frozen
 
 from streamlog.analysis.types import TypeTable
-from streamlog.kernel.generated import Generated
-from streamlog.kernel.inserts import as_tuple, insert
-from streamlog.kernel.nest import Nest, computes
-from streamlog.kernel.terms import identifier, name, python
+from streamlog.kernel import stores
+from streamlog.kernel.state import GroupState, State
+from streamlog.plan.pivot import seat
+from streamlog.plan.python.generated import Generated
+from streamlog.plan.python.inserts import as_tuple, insert
+from streamlog.plan.python.nest import Nest, computes, literal
+from streamlog.plan.python.terms import identifier, name, python
 from streamlog.plan.steps import (
-    Grouping,
     Index,
     Pipeline,
     Plan,
     RulePlan,
 )
+from streamlog.runtime.executor import Row
+from streamlog.runtime.functions import FUNCTIONS
 from streamlog.syntax.aggregates import AGGREGATES
-from streamlog.syntax.ast import Agg, Atom, Term, Type
+from streamlog.syntax.ast import Agg, Rule, Term, Type
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import variables
 
-_STEPPED = ("floor", "ceil", "abs")
-_NESTED = 8  # steps one inside the other; Python allows twenty blocks, and a step may need two
+SOURCE = "<streamlog kernel>"
+_NAMES = {**FUNCTIONS, "once": stores.ONCE, "seat": seat}
+
+OnRows: TypeAlias = Callable[[Sequence[Row]], None]
 
 
-def generate(plan: Plan, types: TypeTable, streams: Collection[str], names: Set[str]) -> Generated:
-    """`streams` are the predicates whose rows come in the order of time; `names` the globals of
-    the code."""
-    return _Generator(plan, types, streams, names).run()
+@frozen
+class Code:
+    """The functions of a plan, with their text and the rule that each of its lines is part of."""
+
+    text: str
+    rule_at: Mapping[int, Rule]
+    on: Mapping[str, OnRows]  # by predicate
+    after: Mapping[str, OnRows]  # for rows that nothing better can replace any more
+    check: Mapping[int, OnRows]  # by conjunction
+    start: Sequence[Callable[[], None]]  # the conjunctions without goals
+
+
+def generate(plan: Plan, types: TypeTable, streams: Collection[str], state: State) -> Code:
+    """`streams` are the predicates whose rows come in the order of time."""
+    return _Generator(plan, types, streams, state).run()
 
 
 class _Generator:
     def __init__(
-        self, plan: Plan, types: TypeTable, streams: Collection[str], names: Set[str]
+        self, plan: Plan, types: TypeTable, streams: Collection[str], state: State
     ) -> None:
-        self.plan, self.types, self.streams = plan, types, streams
-        self.out = Generated(names)
-        self.steps = Nest(self.out, types)
-        self.groupings = {g.number: g for g in plan.groupings}
+        self.plan, self.types, self.streams, self.state = plan, types, streams, state
+        self.out = Generated()
 
-    def run(self) -> Generated:
-        for component in self.plan.components:
-            for pred in component.preds:
-                self._on(pred)
-        for rule in self.plan.rules:
-            if rule.pipelines and rule.pipelines[0].start is None:
-                with self.out.function(f"start_{rule.number}"), self.out.part_of(rule.rule):
-                    self._pipeline(rule, rule.pipelines[0], None)
-            if not rule.is_immediate:
-                self._check(rule)
-        return self.out
+    def run(self) -> Code:
+        preds = [pred for component in self.plan.components for pred in component.preds]
+        starting = [r for r in self.plan.rules for p in r.pipelines if p.start is None]
+        checking = [r for r in self.plan.rules if not r.is_immediate]
+        for pred in preds:
+            self._on(pred)
+        for rule in starting:
+            with self.out.function(f"start_{rule.number}"), self.out.part_of(rule.rule):
+                self._pipeline(rule, rule.pipelines[0])
+        for rule in checking:
+            self._check(rule)
+        made = self.out.run(SOURCE, _NAMES)
+        return Code(
+            self.out.text,
+            self.out.rules,
+            {pred: made[f"on_{identifier(pred)}"] for pred in preds},
+            {pred: made[f"after_{identifier(pred)}"] for pred in self.plan.improving},
+            {rule.number: made[f"check_{rule.number}"] for rule in checking},
+            [made[f"start_{rule.number}"] for rule in starting],
+        )
+
+    # ------------------------------------------------------------- names of the state
+
+    def _new(self, pred: str) -> str:
+        return self.out.named(f"new_{identifier(pred)}", self.state.relations[pred].new)
+
+    def _seen(self, pred: str) -> str:
+        return self.out.named(f"seen_{identifier(pred)}", self.state.relations[pred].seen)
+
+    def _pending(self, rule: RulePlan) -> str:
+        return self.out.named(f"pending_{rule.number}", self.state.rules[rule.number].pending)
+
+    def _solutions(self, group: GroupState) -> str:
+        return self.out.named(f"solutions_{group.grouping.number}", group.solutions)
+
+    def _best(self, group: GroupState) -> str:
+        return self.out.named(f"best_{group.grouping.number}", group.best)
 
     # ---------------------------------------------------------------- new rows
 
@@ -92,31 +136,37 @@ class _Generator:
                     for rule, pipeline in others:
                         with self.out.part_of(rule.rule):
                             self.out(f"# {pretty(rule.rule).splitlines()[0]}")
-                            self._pipeline(rule, pipeline, pipeline.start)
+                            self._pipeline(rule, pipeline)
             for rule, _ in whole:
-                self.out(f"pending_{rule.number}.extend(rows)")
+                self.out(f"{self._pending(rule)}.extend(rows)")
             if not starts and not indexes:
                 self.out("pass")
 
     def _insert(self, index: Index) -> None:
+        held, in_order = self.state.stored(index), index.pred in self.streams
         if index.where:
             values = (
-                f"row[{p}] == {self.steps.value(index.pred, p, const)}" for p, const in index.where
+                f"row[{p}] == {literal(self.types, index.pred, p, c)}" for p, c in index.where
             )
             with self.out.block(f"if {' and '.join(values)}:"):
-                insert(self.out, index, index.pred in self.streams)
+                insert(self.out, index, held, in_order)
         else:
-            insert(self.out, index, index.pred in self.streams)
+            insert(self.out, index, held, in_order)
 
-    def _pipeline(self, rule: RulePlan, pipeline: Pipeline, start: Atom | None) -> None:
+    def _pipeline(self, rule: RulePlan, pipeline: Pipeline) -> None:
+        steps, start = self._nest(rule), pipeline.start
+
         def body() -> None:
             known = variables(start) if start else ()
-            self.steps.chain(pipeline.steps, known, rule.carries, rule, lambda: self._found(rule))
+            steps.chain(pipeline.steps, known, rule.carries, lambda: self._found(rule))
 
         if start is None:
             body()
         else:
-            self.steps.bind(start, "row", None, body)
+            steps.bind(start, "row", None, body)
+
+    def _nest(self, rule: RulePlan) -> Nest:
+        return Nest(self.out, self.types, rule.rule, self.state.stored)
 
     def _found(self, rule: RulePlan) -> None:
         """A solution of the positive goals."""
@@ -124,18 +174,18 @@ class _Generator:
             self._emit(rule, None)
         else:
             with self._unless_known(rule):
-                self.out(f"pending_{rule.number}.append({as_tuple(map(name, rule.carries))})")
+                self.out(f"{self._pending(rule)}.append({as_tuple(map(name, rule.carries))})")
 
     @contextmanager
     def _unless_known(self, rule: RulePlan) -> Iterator[None]:
         """Where better values replace worse ones, a candidate must be better than the best."""
-        grouping = self.groupings.get(rule.group) if rule.group is not None else None
-        if grouping is None or not grouping.improving:
+        group = self.state.groups[rule.group] if rule.group is not None else None
+        if group is None or not group.grouping.improving:
             yield
             return
         keys, (value,) = self._group(rule)
-        self.out(f"best = best_{grouping.number}.get({as_tuple(keys)})")
-        sign = "<" if grouping.aggregates[0][1] == "min" else ">"
+        self.out(f"best = {self._best(group)}.get({as_tuple(keys)})")
+        sign = "<" if group.grouping.aggregates[0][1] == "min" else ">"
         with self.out.block(f"if best is None or {value} {sign} best:"):
             yield
 
@@ -152,23 +202,24 @@ class _Generator:
                     self._emit(rule, row)
 
                 shown = [v for x in (*rule.head, *rule.order) for v in variables(x)]
-                self.steps.chain(rule.checks, rule.carries, shown, rule, decided)
+                steps = self._nest(rule)
+                steps.chain(rule.checks, rule.carries, shown, decided)
 
     def _emit(self, rule: RulePlan, row: str | None) -> None:
         if rule.group is not None:
-            self._solution(rule, self.groupings[rule.group])
+            self._solution(rule, self.state.groups[rule.group])
             return
-        pred = identifier(rule.rule.head.pred)
+        pred = rule.rule.head.pred
         value = row or as_tuple(self._head_term(rule, i, a) for i, a in enumerate(rule.head))
         if rule.once:
-            self.out(f"new_{pred}.append({value})")
+            self.out(f"{self._new(pred)}.append({value})")
             return
         if row is None:
             self.out(f"found = {value}")
             value = "found"
-        with self.out.block(f"if {value} not in seen_{pred}:"):
-            self.out(f"seen_{pred}.add({value})")
-            self.out(f"new_{pred}.append({value})")
+        with self.out.block(f"if {value} not in {self._seen(pred)}:"):
+            self.out(f"{self._seen(pred)}.add({value})")
+            self.out(f"{self._new(pred)}.append({value})")
 
     def _head_term(self, rule: RulePlan, position: int, term: Term) -> str:
         value = python(term)
@@ -179,11 +230,12 @@ class _Generator:
             return f"whole({value})"
         return value
 
-    def _solution(self, rule: RulePlan, grouping: Grouping) -> None:
+    def _solution(self, rule: RulePlan, group: GroupState) -> None:
         """What an aggregate sees: the group, the values, and what tells solutions apart."""
+        grouping, gathered = group.grouping, self._solutions(group)
         keys, values = self._group(rule)
         if grouping.improving:
-            self.out(f"solutions_{grouping.number}.append(({as_tuple(keys)}, {values[0]}))")
+            self.out(f"{gathered}.append(({as_tuple(keys)}, {values[0]}))")
             return
         ordered = any(AGGREGATES[func].by_order for _, func in grouping.aggregates)
         order = as_tuple(map(name, rule.order)) if ordered else "()"
@@ -191,7 +243,7 @@ class _Generator:
         which = " ".join(v.name for v in own)  # branches may bind different variables
         distinct = as_tuple([repr(which), *map(name, own)]) if grouping.distinct else "None"
         solution = f"({as_tuple(keys)}, {as_tuple(values)}, {order}, {distinct})"
-        self.out(f"solutions_{grouping.number}.append({solution})")
+        self.out(f"{gathered}.append({solution})")
 
     def _group(self, rule: RulePlan) -> tuple[list[str], list[str]]:
         """The head's terms, and the values to aggregate."""

@@ -8,20 +8,18 @@ from the same instant only.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from streamlog.kernel.memory import Memory
-from streamlog.kernel.terms import identifier
-from streamlog.plan.steps import Grouping, Plan
+from streamlog.kernel.state import GroupState, State, taken
 from streamlog.runtime.executor import Row
 
 
 class Improving:
     """The rows of the instant at hand, as far as nothing better has come."""
 
-    def __init__(self, plan: Plan, memory: Memory) -> None:
-        self._memory = memory
-        preds = [g.pred for g in plan.groupings if g.improving]
+    def __init__(self, state: State) -> None:
+        self._relations = state.relations
+        groupings = [group.grouping for group in state.groups.values()]
+        preds = [g.pred for g in groupings if g.improving]
         self._spread: dict[str, dict[Row, None]] = {p: {} for p in preds}
         self._replaced: dict[str, set[Row]] = {p: set() for p in preds}  # before they were spread
 
@@ -36,13 +34,13 @@ class Improving:
         self._spread[pred].update(dict.fromkeys(rows))
         return rows
 
-    def improve(self, grouping: Grouping, solutions: list[tuple[tuple[Any, ...], Any]]) -> None:
+    def improve(self, group: GroupState) -> None:
         """Solutions are groups with values. A worse row that was already spread is taken back."""
-        best = self._memory.best[grouping.number]
-        new = self._memory.names[f"new_{identifier(grouping.pred)}"]
+        best, grouping = group.best, group.grouping
+        new = self._relations[grouping.pred].new
         ((at, function),) = grouping.aggregates
         smallest = function == "min"
-        for key, value in solutions:
+        for key, value in taken(group.solutions):
             old = best.get(key)
             if old is not None:
                 if value >= old if smallest else value <= old:
@@ -55,7 +53,7 @@ class Improving:
         spread = self._spread[pred]
         if row in spread:
             del spread[row]
-            self._memory.remove(pred, row)
+            self._relations[pred].withdraw(row)
         else:
             self._replaced[pred].add(row)
 

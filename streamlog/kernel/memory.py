@@ -2,95 +2,40 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from streamlog.kernel import stores
-from streamlog.kernel.frontier import Frontiers
-from streamlog.kernel.terms import identifier, nothing, stored
-from streamlog.plan.pivot import seat
-from streamlog.plan.steps import Index, Plan, RulePlan, Store
-from streamlog.runtime.executor import BEGIN, END, Row
-from streamlog.runtime.functions import FUNCTIONS
+from streamlog.kernel.state import RuleState, State
+from streamlog.plan.steps import Index, Plan, Store
+from streamlog.runtime.executor import Row
+from streamlog.runtime.frontier import Frontiers
 from streamlog.syntax.ast import Var
 
 _LEAST = 500  # rows that are not worth going through
 
 
 class Memory:
-    """The globals of the generated code (`codegen` says what they are), and their upkeep."""
+    """The upkeep of the state."""
 
-    def __init__(self, plan: Plan, temporal: set[str]) -> None:
-        self.plan, self.temporal = plan, temporal
-        self.names: dict[str, Any] = {
-            **FUNCTIONS,
-            "bisect_left": bisect_left,
-            "bisect_right": bisect_right,
-            "between": stores.between,
-            "any_between": stores.any_between,
-            "put_late": stores.put_late,
-            "once": stores.ONCE,
-            "seat": seat,
-            "never": END,
-            "ever": BEGIN,
-        }
-        self.names |= {stored(i): {} for i in plan.indexes}
-        self.names |= {
-            nothing(i): stores.nothing(i) for i in plan.indexes if i.store is Store.BY_TIME
-        }
-        self.names |= {f"pending_{r.number}": [] for r in plan.rules}
-        self.names |= {f"solutions_{g.number}": [] for g in plan.groupings}
-        for pred in plan.arity:
-            self.names[f"new_{identifier(pred)}"] = []
-            self.names[f"seen_{identifier(pred)}"] = set()
-        # The best value of each group, for a min or max within its own recursion.
-        self.best: dict[int, dict[tuple[Any, ...], Any]] = {
-            g.number: {} for g in plan.groupings if g.improving
-        }
-        self.names |= {f"best_{number}": best for number, best in self.best.items()}
-        self._group_pred = {g.number: g.pred for g in plan.groupings}
+    def __init__(self, plan: Plan, temporal: set[str], state: State) -> None:
+        self.plan, self.temporal, self.state = plan, temporal, state
+        self._improving = {n: g for n, g in state.groups.items() if g.grouping.improving}
         self._fed: dict[str, int] = {}  # rows since a predicate was last gone through
         self._left: dict[str, int] = {}  # rows that were left then
-
-    def take(self, name: str) -> list[Any]:
-        """What has gathered under a name, which is empty afterwards."""
-        gathered: list[Any] = self.names[name]
-        taken = gathered[:]
-        gathered.clear()
-        return taken
-
-    def index(self, index: Index) -> dict[Any, Any]:
-        rows: dict[Any, Any] = self.names[stored(index)]
-        return rows
-
-    def seen(self, pred: str) -> set[Row]:
-        rows: set[Row] = self.names[f"seen_{identifier(pred)}"]
-        return rows
-
-    def pending(self, rule: RulePlan) -> list[Row]:
-        rows: list[Row] = self.names[f"pending_{rule.number}"]
-        return rows
 
     def count(self, pred: str, rows: int) -> None:
         self._fed[pred] = self._fed.get(pred, 0) + rows
 
-    def remove(self, pred: str, row: Row) -> None:
-        for index in self.plan.indexes:
-            is_there = index.pred == pred and not index.settled
-            if is_there and all(row[p] == const.value for p, const in index.where):
-                stores.remove(index, self.index(index), row)
-
     def size(self) -> int:
         """The rows in memory, those too that are due to be forgotten."""
-        rows = sum(len(self.pending(rule)) for rule in self.plan.rules)
-        for pred in self.temporal:
-            stores = {i.store for i in self.plan.indexes if i.pred == pred}
-            if stores - {Store.EARLIEST}:
+        rows = sum(len(rule.pending) for rule in self.state.rules.values())
+        for pred, relation in self.state.relations.items():
+            if pred in self.temporal and {i.store for i in relation.indexes} - {Store.EARLIEST}:
                 rows += self._left.get(pred, 0) + self._fed.get(pred, 0)
-        return rows + sum(
-            len(self.index(i)) for i in self.plan.indexes if i.store is Store.EARLIEST
-        )
+            kept = (held for i, held in relation.indexes.items() if i.store is Store.EARLIEST)
+            rows += sum(map(len, kept))
+        return rows
 
     # -------------------------------------------------------------- forgetting
 
@@ -105,24 +50,22 @@ class Memory:
             if exactly or due:
                 self._fed[pred] = 0
                 self._left[pred] = self._forget(pred, frontiers)
-        for number, best in self.best.items():
-            if self._group_pred[number] not in self.temporal:
-                continue
-            done = frontiers.complete(self._group_pred[number])
-            for group in [g for g in best if g[0] < done]:
-                del best[group]
+        for group in self._improving.values():
+            if group.grouping.pred in self.temporal:
+                done = frontiers.complete(group.grouping.pred)
+                for key in [k for k in group.best if k[0] < done]:
+                    del group.best[key]
 
     def _forget(self, pred: str, frontiers: Frontiers) -> int:
-        left = 0
-        for index in self.plan.indexes:
-            if index.pred == pred and index.store is not Store.EARLIEST:
-                rows, arity = self.index(index), self.plan.arity[pred]
+        left, relation, arity = 0, self.state.relations[pred], self.plan.arity[pred]
+        for index, rows in relation.indexes.items():
+            if index.store is not Store.EARLIEST:
                 count = stores.forget(index, rows, frontiers.horizon(self.plan.readers[index]))
                 if old := self.plan.thinned.get(index):
                     until = frontiers.horizon(old.readers)
                     count -= stores.thin(index, rows, until, old.sufficient, arity)
                 left = max(left, count)
-        seen = self.seen(pred)
+        seen = relation.seen
         if seen:
             # A row can be found again only while its predicate is not complete there.
             done = (frontiers.complete(pred),)
@@ -143,8 +86,8 @@ class Memory:
         for index in self.plan.indexes:
             if index.pred in self.temporal:
                 result.setdefault(index.pred, set()).update(self.rows(index))
-        for rule in self.plan.rules:
-            for pred, row in _carried(rule, self.pending(rule)):
+        for rule in self.state.rules.values():
+            for pred, row in _carried(rule):
                 if pred in self.temporal:
                     result.setdefault(pred, set()).add(row)
         return {
@@ -159,42 +102,47 @@ class Memory:
         for position, const in index.where:
             values[position] = const.value
         places = stores.positions(index, arity)
-        for row in stores.saved(index, self.index(index)):
+        for row in stores.saved(index, self.state.stored(index)):
             for position, value in zip(places, row, strict=True):
                 values[position] = value
             yield tuple(values)
 
     def save(self, frontiers: Frontiers) -> dict[str, list[Row]]:
         self.forget(frontiers, exactly=True)
-        saved = {f"index {i.name}": stores.saved(i, self.index(i)) for i in self.plan.indexes}
-        saved |= {f"pending {r.number}": list(self.pending(r)) for r in self.plan.rules}
-        saved |= {f"seen {p}": sorted(self.seen(p)) for p in sorted(self.plan.arity)}
-        for number, best in self.best.items():
-            saved[f"best {number}"] = [(*group, value) for group, value in best.items()]
+        state, saved = self.state, {}
+        for index in self.plan.indexes:
+            saved[f"index {index.name}"] = stores.saved(index, state.stored(index))
+        for number, rule in state.rules.items():
+            saved[f"pending {number}"] = list(rule.pending)
+        for pred, relation in sorted(state.relations.items()):
+            saved[f"seen {pred}"] = sorted(relation.seen)
+        for number, group in self._improving.items():
+            saved[f"best {number}"] = [(*key, value) for key, value in group.best.items()]
         return saved
 
     def load(self, saved: Mapping[str, list[Row]]) -> None:
+        state = self.state
         for index in self.plan.indexes:
-            rows = saved[f"index {index.name}"]
-            stores.load(index, self.index(index), rows, self.plan.arity[index.pred])
-        for rule in self.plan.rules:
-            self.pending(rule)[:] = saved[f"pending {rule.number}"]
-        for pred in self.plan.arity:
-            self.seen(pred).clear()
-            self.seen(pred).update(saved[f"seen {pred}"])
-        for number, best in self.best.items():
-            best.clear()
-            best.update({row[:-1]: row[-1] for row in saved[f"best {number}"]})
+            rows, arity = saved[f"index {index.name}"], self.plan.arity[index.pred]
+            stores.load(index, state.stored(index), rows, arity)
+        for number, rule in state.rules.items():
+            rule.pending[:] = saved[f"pending {number}"]
+        for pred, relation in state.relations.items():
+            relation.seen.clear()
+            relation.seen.update(saved[f"seen {pred}"])
+        for number, group in self._improving.items():
+            group.best.clear()
+            group.best.update({row[:-1]: row[-1] for row in saved[f"best {number}"]})
 
 
-def _carried(rule: RulePlan, pending: Iterable[Row]) -> Iterator[tuple[str, Row]]:
+def _carried(state: RuleState) -> Iterator[tuple[str, Row]]:
     """The rows of goals that candidates hold, for goals whose every value they carry."""
-    place = {v.name: i for i, v in enumerate(rule.carries)}
-    for pipeline in rule.pipelines:
+    place = {v.name: i for i, v in enumerate(state.rule.carries)}
+    for pipeline in state.rule.pipelines:
         goal = pipeline.start
         names = [a.name for a in goal.args if isinstance(a, Var)] if goal else []
         if goal and len(names) == goal.arity and place.keys() >= set(names):
-            for row in pending:
+            for row in state.pending:
                 yield goal.pred, tuple(row[place[n]] for n in names)
 
 

@@ -15,25 +15,22 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from streamlog.analysis.builtins import TICK
-from streamlog.analysis.types import TypeTable
-from streamlog.kernel.aggregates import aggregate
-from streamlog.kernel.codegen import generate
-from streamlog.kernel.frontier import Frontiers
-from streamlog.kernel.generated import Generated
+from streamlog.kernel.codegen import SOURCE, OnRows, generate
 from streamlog.kernel.improving import Improving
 from streamlog.kernel.memory import Memory
-from streamlog.kernel.rounds import Rounds, cut_short, explained, out_of_memory, place
-from streamlog.kernel.terms import identifier
-from streamlog.plan.steps import Component, Grouping, Plan, RulePlan
+from streamlog.kernel.state import GroupState, State, taken
+from streamlog.plan.steps import Component, Plan, RulePlan
+from streamlog.runtime.aggregates import aggregate, function
 from streamlog.runtime.executor import BEGIN, END, LimitError, Limits, Row
+from streamlog.runtime.facts import known_facts
+from streamlog.runtime.frontier import Frontiers
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.memory import at_most, share
-from streamlog.syntax.ast import Fact, Type
+from streamlog.runtime.rounds import Rounds, cut_short, explained, out_of_memory, place
 
 if TYPE_CHECKING:
     from streamlog.compiler import Planned
 
-_SOURCE = "<streamlog kernel>"
 _AT_ONCE = 1000  # rows between two looks at the clock
 _time = itemgetter(0)
 
@@ -64,32 +61,20 @@ class Kernel:
             for p in r.pipelines
             if p.start and p.start.pred in self._streams and r.passes(p)
         }
-        self._rule = {r.number: r for r in self.plan.rules}
         self._rules_of: dict[str, list[RulePlan]] = {}
         for rule in self.plan.rules:
             self._rules_of.setdefault(rule.rule.head.pred, []).append(rule)
         self._known = known_facts(program)
-        self._groupings = {g.number: g for g in self.plan.groupings}
-        self._functions = {g.number: _settled(g, program) for g in self.plan.groupings}
-        self._memory = Memory(self.plan, self._temporal)
-        self._globals = self._memory.names
-        self._generated: Generated = generate(
-            self.plan, program.types, self._streams, self._globals.keys()
-        )
-        self._take = self._memory.take
-        exec(compile(self._generated.text, _SOURCE, "exec"), self._globals)
-        self._improving = Improving(self.plan, self._memory)
-        self._names = {
-            pred: (
-                f"new_{identifier(pred)}",
-                f"on_{identifier(pred)}",
-                f"joins that start from {pred}",
-            )
-            for pred in self.plan.arity
+        self._functions = {
+            g.number: [function(f, program.types.column(g.pred, at)) for at, f in g.aggregates]
+            for g in self.plan.groupings
         }
-        self._checks = {
-            r.number: (f"check_{r.number}", f"{r.rule.head.pred}, rule at {place(r.rule)}")
-            for r in self.plan.rules
+        self._state = State.of(self.plan)
+        self._code = generate(self.plan, program.types, self._streams, self._state)
+        self._memory = Memory(self.plan, self._temporal, self._state)
+        self._improving = Improving(self._state)
+        self._titles = {
+            r.number: f"{r.rule.head.pred}, rule at {place(r.rule)}" for r in self.plan.rules
         }
         self.seconds: dict[str, float] = {}  # what the time went into, in words
         self._began = 0.0
@@ -102,7 +87,7 @@ class Kernel:
     @property
     def source(self) -> str:
         """The generated code."""
-        return self._generated.text
+        return self._code.text
 
     # -------------------------------------------------------------------- step
 
@@ -128,10 +113,10 @@ class Kernel:
         except MemoryError as error:
             preds = self._at.preds if self._at else ()
             rules = [r for p in preds for r in self._rules_of.get(p, ())]
-            by_line = self._generated.rules
-            raise out_of_memory(error, _SOURCE, by_line, memory, preds, rules) from error
+            by_line = self._code.rule_at
+            raise out_of_memory(error, SOURCE, by_line, memory, preds, rules) from error
         except (EvaluationError, ZeroDivisionError, OverflowError, TypeError) as error:
-            raise explained(error, _SOURCE, self._generated.rules) from error
+            raise explained(error, SOURCE, self._code.rule_at) from error
         self._memory.forget(self._frontiers)
         return answers
 
@@ -153,21 +138,19 @@ class Kernel:
     def _begin(self) -> None:
         self._started = True
         for pred, rows in self._known.items():
-            self._globals[f"new_{identifier(pred)}"].extend(rows)
-            self._memory.seen(pred).update(rows)
-        for rule in self.plan.rules:
-            for pipeline in rule.pipelines:
-                if pipeline.start is None:
-                    self._globals[f"start_{rule.number}"]()
+            for row in rows:
+                self._state.relations[pred].add(row)
+        for start in self._code.start:
+            start()
 
     def _given(
         self, pred: str, arrived: Mapping[str, Sequence[Row]], starting: bool
     ) -> Sequence[Row]:
         if pred == TICK:
-            seen: set[Row] = self._globals[f"seen_{identifier(TICK)}"]
+            seen = self._state.relations[TICK].seen
             times: set[Row] = {(r[0],) for s in self._streams for r in arrived.get(s, ())}
             times = (times | set(arrived.get(TICK, ()))) - seen
-            seen |= times
+            seen.update(times)
             return sorted(times)
         if pred in self._temporal:
             return arrived.get(pred, ())
@@ -175,21 +158,19 @@ class Kernel:
 
     def _feed(self, pred: str, rows: Sequence[Row]) -> None:
         self._memory.count(pred, len(rows))
-        _, function, what = self._names[pred]
-        self._call(function, what, rows)
+        self._call(self._code.on[pred], f"joins that start from {pred}", rows)
 
     def _check(self, number: int, rows: list[Row]) -> None:
-        self._call(*self._checks[number], rows)
+        self._call(self._code.check[number], self._titles[number], rows)
 
-    def _call(self, function: str, what: str, rows: Sequence[Row]) -> None:
+    def _call(self, function: OnRows, what: str, rows: Sequence[Row]) -> None:
         """By the thousand: a join that explodes is stopped, though it is no recursion."""
         started = time.perf_counter()
-        call = self._globals[function]
         if len(rows) <= _AT_ONCE:
-            call(rows)
+            function(rows)
         else:
             for at in range(0, len(rows), _AT_ONCE):
-                call(rows[at : at + _AT_ONCE])
+                function(rows[at : at + _AT_ONCE])
                 if limit := self.limits.reached(0, 0, time.monotonic() - self._began):
                     raise LimitError(f"stopped after {limit}: in {what}")
         self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - started
@@ -213,7 +194,7 @@ class Kernel:
         """Hand the component's new rows to whoever starts from them."""
         moved = False
         for pred in component.preds:
-            rows = self._take(self._names[pred][0])
+            rows = taken(self._state.relations[pred].new)
             if not rows:
                 continue
             moved = True
@@ -235,9 +216,7 @@ class Kernel:
             if not rule.is_immediate and (rows := self._decidable(rule, limits[rule.number])):
                 self._check(rule.number, rows)
         for number in {r.group: None for r in rules if r.group is not None}:
-            solutions = self._take(f"solutions_{number}")
-            if solutions:
-                self._aggregate(self._groupings[number], solutions)
+            self._aggregate(self._state.groups[number])
 
     def _limits(self, rules: list[RulePlan]) -> dict[int, int]:
         """By conjunction, the time before which its candidates can be decided; those that
@@ -260,11 +239,11 @@ class Kernel:
         return self._last + 1 + self._frontiers.foresight(rule.rule.head.pred)
 
     def _decidable(self, rule: RulePlan, limit: int) -> list[Row]:
-        pending: list[Row] = self._globals[f"pending_{rule.number}"]
+        pending = self._state.rules[rule.number].pending
         if not pending:
             return pending
         if limit >= END or rule.rule.head.pred not in self._temporal:
-            return self._take(f"pending_{rule.number}")
+            return taken(pending)
         if rule.number not in self._in_order:
             pending.sort(key=_time)
         cut = bisect_left(pending, (limit,))
@@ -272,17 +251,15 @@ class Kernel:
         del pending[:cut]
         return rows
 
-    def _aggregate(self, grouping: Grouping, solutions: list[Any]) -> None:
-        rows = aggregate(grouping, self._functions[grouping.number], solutions)
-        pred = identifier(grouping.pred)
-        seen, new = self._globals[f"seen_{pred}"], self._globals[f"new_{pred}"]
-        sole = all(r.once for r in self._rules_of[grouping.pred])
-        for row in rows:
-            if sole:
-                new.append(row)
-            elif row not in seen:
-                seen.add(row)
-                new.append(row)
+    def _aggregate(self, group: GroupState) -> None:
+        grouping, relation = group.grouping, self._state.relations[group.grouping.pred]
+        functions = self._functions[grouping.number]
+        rows = aggregate(grouping, functions, taken(group.solutions))
+        if all(r.once for r in self._rules_of[grouping.pred]):
+            relation.new.extend(rows)
+        else:
+            for row in rows:
+                relation.add(row)
 
     # ------------------------------------------------- components by the clock
 
@@ -312,7 +289,7 @@ class Kernel:
             if self._is_over(current, queue):
                 for pred, best in self._improving.finish():
                     answers.setdefault(pred, []).extend(best)
-                    self._globals[f"after_{identifier(pred)}"](best)
+                    self._code.after[pred](best)
                 current = None
                 continue
             if not queue:
@@ -322,14 +299,14 @@ class Kernel:
             current = heapq.heappop(queue)
             self._settle(waiting.pop(current))
         for number, row in kept:
-            self._globals[f"pending_{number}"].append(row)
+            self._state.rules[number].pending.append(row)
 
     def _is_over(self, current: tuple[int, int] | None, queue: list[tuple[int, int]]) -> bool:
         return current is not None and (not queue or queue[0] != current)
 
     def _by_time(self, rule: RulePlan) -> dict[int, list[Row]]:
         """A conjunction's new candidates by the head's timestamp."""
-        rows = self._take(f"pending_{rule.number}")
+        rows = taken(self._state.rules[rule.number].pending)
         if rule.rule.head.pred not in self._temporal:
             return {BEGIN: rows} if rows else {}
         times: dict[Any, None] = dict.fromkeys(map(_time, rows))
@@ -352,16 +329,15 @@ class Kernel:
         groups: dict[int, None] = {}
         for number, rows in candidates.items():
             self._check(number, rows)
-            group = self._rule[number].group
+            group = self._state.rules[number].rule.group
             if group is not None:
                 groups[group] = None
         for number in groups:
-            grouping = self._groupings[number]
-            solutions = self._take(f"solutions_{number}")
-            if grouping.improving:
-                self._improving.improve(grouping, solutions)
+            state = self._state.groups[number]
+            if state.grouping.improving:
+                self._improving.improve(state)
             else:
-                self._aggregate(grouping, solutions)
+                self._aggregate(state)
 
     # ------------------------------------------------------------------ limits
 
@@ -387,31 +363,3 @@ class Kernel:
         self._memory.load(saved)
         started, last = saved["started"][0]
         self._started, self._last = bool(started), int(last)
-
-
-def _settled(grouping: Grouping, program: Planned) -> tuple[str, ...]:
-    """The functions of a grouping; the average of durations is a duration."""
-    types = program.types
-    return tuple(
-        "avg duration"
-        if func == "avg" and types.column(grouping.pred, position) is Type.DURATION
-        else func
-        for position, func in grouping.aggregates
-    )
-
-
-def known_facts(program: Planned) -> Mapping[str, list[Row]]:
-    """The facts that a program has of predicates with rules."""
-    types, defined = program.types, {r.rule.head.pred for r in program.plan.rules}
-    return {
-        pred: list(dict.fromkeys(_row(f, types) for f in facts))
-        for pred, facts in program.schema.facts_of.items()
-        if pred in defined
-    }
-
-
-def _row(fact: Fact, types: TypeTable) -> Row:
-    return tuple(
-        float(value) if types.column(fact.atom.pred, i) is Type.FLOAT else value
-        for i, value in enumerate(fact.row)
-    )

@@ -11,7 +11,7 @@ A key of one column is its value, and so is a row of which one column is stored.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any
@@ -22,37 +22,6 @@ from streamlog.runtime.executor import Row
 
 Stored = dict[Any, Any]
 ONCE = ((),)
-
-
-# ------------------------------------------------------- what the generated code calls
-
-
-def between(stored: Any, part: int, low: int, high: int) -> Sequence[Any]:
-    """What one of the lists holds from one time to another."""
-    if stored is None:
-        return ()
-    times = stored[0]
-    rows: Sequence[Any] = stored[part][bisect_left(times, low) : bisect_right(times, high)]
-    return rows
-
-
-def any_between(stored: Any, low: int, high: int) -> bool:
-    if stored is None:
-        return False
-    times = stored[0]
-    at = bisect_left(times, low)
-    return at < len(times) and times[at] <= high
-
-
-def put_late(stored: Any, time: int, rows: Sequence[Any], values: Sequence[Any]) -> None:
-    """Into lists by time, one that comes after later ones: its row, if rows are stored, and the
-    values that the totals are of."""
-    at = bisect_right(stored[0], time)
-    stored[0].insert(at, time)
-    if rows:
-        stored[1].insert(at, rows[0])
-    for totals, value in zip(stored[1 + len(rows) :], values, strict=True):
-        totals[at + 1 :] = [totals[at] + value, *(total + value for total in totals[at + 1 :])]
 
 
 # -------------------------------------------------------------------------- saving

@@ -6,12 +6,14 @@ bound columns; comparisons that bound its timestamp on one side or both turn int
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
+from types import MappingProxyType
 
 from attrs import evolve
 
 from streamlog.analysis.builtins import FILTERS
 from streamlog.analysis.equations import solve
+from streamlog.analysis.safety import OpenPositions, bound_variables
 from streamlog.analysis.schema import Schema
 from streamlog.plan.steps import Exists, Extend, Filter, Index, Join, Step, Store
 from streamlog.syntax.ast import (
@@ -31,6 +33,7 @@ from streamlog.syntax.walk import variables, walk
 # `V op e` bounds V: which side, and how far beside e.
 _BOUNDS = {"<": ("high", -1), "<=": ("high", 0), ">": ("low", 1), ">=": ("low", 0)}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+CLOSED: OpenPositions = MappingProxyType({})
 
 
 def in_order(
@@ -38,10 +41,12 @@ def in_order(
     bound: frozenset[str],
     schema: Schema,
     not_itself: frozenset[int] = frozenset(),
+    open_positions: OpenPositions = CLOSED,
 ) -> tuple[Step, ...]:
     """Steps that satisfy all the literals, when the variables in `bound` have values.
 
-    `not_itself` has the numbers of goals that must not match the row the pipeline started from.
+    `not_itself` has the numbers of goals that must not match the row the pipeline started from;
+    `open_positions` must be bound before a goal is looked up.
     """
     goals: list[Atom] = []
     tests: list[Literal] = []
@@ -60,16 +65,17 @@ def in_order(
         return not unknown, goal.arity - unknown, not schema.is_temporal(goal.pred)
 
     while goals or tests or risky:
-        if ready := _ready(tests if goals else [*tests, *risky], known):
+        asking = [goal for goal in goals if _can_ask(goal, known, open_positions)]
+        if ready := _ready(tests if asking else [*tests, *risky], known):
             literal, step = ready
             tests = [x for x in tests if x is not literal]
             risky = [x for x in risky if x is not literal]
             steps.append(step)
             known |= _binds(step)
             continue
-        if not goals:
+        if not asking:
             raise ValueError("a variable is bound nowhere")
-        goal = max(goals, key=worth)
+        goal = max(asking, key=worth)
         goals = [x for x in goals if x is not goal]
         join, used = range_join(goal, [*tests, *risky], known, schema)
         tests = [x for x in tests if not any(x is u for u in used)]
@@ -77,6 +83,10 @@ def in_order(
         steps.append(evolve(join, not_itself=goal.number in not_itself))
         known |= _names(goal)
     return tuple(steps)
+
+
+def _can_ask(goal: Atom, known: Set[str], open_positions: OpenPositions) -> bool:
+    return all(_names(goal.args[p]) <= known for p in open_positions.get(goal.pred, ()))
 
 
 def _names(literal: Literal | Term) -> set[str]:
@@ -177,23 +187,35 @@ def _strongest(terms: list[Term], function: str) -> Term | None:
 
 
 def exists(
-    literals: Iterable[Literal], bound: frozenset[str], schema: Schema, wanted: bool
+    literals: Iterable[Literal],
+    bound: frozenset[str],
+    schema: Schema,
+    wanted: bool,
+    open_positions: OpenPositions = CLOSED,
 ) -> Exists:
     """Whether a conjunction has a solution; its other variables are its own."""
+
+    def ordered(some: Iterable[Literal], known: frozenset[str]) -> tuple[Step, ...]:
+        return in_order(some, known, schema, open_positions=open_positions)
+
     literals = tuple(literals)
     negations = [x for x in literals if isinstance(x, Not)]
     plain, risky = split_risky([x for x in literals if not isinstance(x, Not)], bound)
-    steps = list(in_order(plain if negations else (*plain, *risky), bound, schema))
+    sure = bound_variables(plain, bound, open_positions)
+    goals = [x for x in plain if isinstance(x, Atom)]
+    if not all(_can_ask(goal, sure, open_positions) for goal in goals):
+        plain, risky = (*plain, *risky), ()
+    steps = list(ordered(plain if negations else (*plain, *risky), bound))
     known = bound | {n for x in plain for n in _names(x)}
     inside = known | {n for x in risky for n in _names(x)}
     waiting = [n for n in negations if _names(n) & (inside - known)]
 
     def none(negation: Not) -> Exists:
-        return exists(negation.body, inside, schema, wanted=False)
+        return exists(negation.body, inside, schema, False, open_positions)
 
     steps += (none(n) for n in negations if n not in waiting)
     if negations:
-        steps += in_order(risky, known, schema)
+        steps += ordered(risky, known)
     steps += map(none, waiting)
     return Exists(tuple(steps), wanted)
 

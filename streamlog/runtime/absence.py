@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from streamlog.analysis.builtins import FILTERS, TICK
+from streamlog.analysis.equations import solve
 from streamlog.analysis.schema import Kind
 from streamlog.analysis.types import settled
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.query import Binding, evaluate
 from streamlog.syntax.ast import (
-    Agg,
     Atom,
     Body,
     Comparison,
@@ -164,20 +164,20 @@ def _value(term: Term, known: Binding) -> Value | None:
 def _solved(body: Body, binding: Binding) -> tuple[Binding, list[Literal]]:
     """What the equations say about variables of the negation itself; and the other literals."""
     known, rest = dict(binding), list(body)
-    for _ in range(len(rest)):
-        for literal in rest:
-            match literal:
-                case Comparison("=", Var(name), term) | Comparison("=", term, Var(name)) if (
-                    name not in known and _is_known(term, known)
-                ):
-                    known[name] = evaluate(term, known)
-                    rest = [x for x in rest if x is not literal]
-                    break
+    while found := _solution(rest, known):
+        equation, (var, term) = found
+        known[var.name] = evaluate(term, known)
+        rest = [x for x in rest if x is not equation]
     return known, rest
 
 
-def _is_known(term: Term, known: Binding) -> bool:
-    return not isinstance(term, Agg) and all(v.name in known for v in variables(term))
+def _solution(rest: list[Literal], known: Binding) -> tuple[Comparison, tuple[Var, Term]] | None:
+    for literal in rest:
+        if isinstance(literal, Comparison) and literal.op == "=":
+            unknown = {v.name for v in variables(literal)} - known.keys()
+            if len(unknown) == 1 and (solved := solve(literal, unknown.pop())):
+                return literal, solved
+    return None
 
 
 def _stretch(
@@ -194,18 +194,16 @@ def _stretch(
     highs: list[Bound] = []
     used: list[Literal] = []
     for literal in rest:
-        match literal:
-            case Comparison(op, left, right) if op in _MIRRORED:
-                if left != atom.args[0]:
-                    op, left, right = _MIRRORED[op], right, left
-                if left != atom.args[0] or not _is_known(right, known):
-                    continue
-                limit = evaluate(right, known)
-                if type(limit) is int:
-                    (lows if op.startswith(">") else highs).append(Bound(limit, "=" not in op))
-                    used.append(literal)
-            case _:
-                pass
+        if not isinstance(literal, Comparison) or literal.op not in _MIRRORED:
+            continue
+        op, left, right = literal.op, literal.left, literal.right
+        if left != atom.args[0]:
+            op, left, right = _MIRRORED[op], right, left
+        if left == atom.args[0] and all(v.name in known for v in variables(right)):
+            limit = evaluate(right, known)
+            if type(limit) is int:
+                (lows if op.startswith(">") else highs).append(Bound(limit, "=" not in op))
+                used.append(literal)
     low = max(lows, key=lambda b: (b.at, b.open), default=None)
     high = min(highs, key=lambda b: (b.at, not b.open), default=None)
     return low, high, used

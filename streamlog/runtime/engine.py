@@ -15,16 +15,15 @@ from streamlog.analysis.builtins import TICK
 from streamlog.analysis.schema import Kind
 from streamlog.compiler import Program
 from streamlog.diagnostics import did_you_mean
-from streamlog.runtime import query as queries
 from streamlog.runtime.executor import BEGIN, END, Executor, ExecutorFactory, Limits, Measured, Row
 from streamlog.runtime.history import History
 from streamlog.runtime.ingest import Checker, RawRow, Reject
 from streamlog.runtime.progress import Progress
-from streamlog.runtime.query import Binding, QueryError, in_order
+from streamlog.runtime.query import Binding, QueryError, Question, answer, in_order, prepared
 from streamlog.runtime.reorder import Buffer
 from streamlog.runtime.status import Held, held
 from streamlog.runtime.values import moment, to_time
-from streamlog.syntax.ast import FIRST_INSTANT, LAST_INSTANT, LOGICAL_TIME, Query, Type
+from streamlog.syntax.ast import FIRST_INSTANT, LAST_INSTANT, LOGICAL_TIME, Type
 
 _NO_TABLES: Mapping[str, Iterable[RawRow]] = MappingProxyType({})
 
@@ -241,22 +240,23 @@ class Engine:
         held = self.buffers[name].rows() if name in self.buffers else []
         return in_order(dict.fromkeys(self._memory[name] + held))
 
-    def query(self, query: str | Query) -> list[Binding]:
+    def query(self, query: str | Question) -> list[Binding]:
         """Answer a one-time query from what has been received and released."""
-        prepared = queries.prepared(self.program, query)
+        question = query if isinstance(query, Question) else prepared(self.program, query)
         if self.remembers:
-            return queries.answer(self.program, prepared, self._relation)
-        self._history.require(self.program, prepared, self.progress)
-        return queries.answer(self.program, prepared, self._kept)
+            return answer(self.program, question, self.relation)
+        self._history.require(self.program, question.query, self.progress)
+        return answer(self.program, question, self._kept)
 
     def _kept(self, pred: str) -> Sequence[Row]:
         if pred in self._history.rows:
             return self._history.rows[pred] + self.buffers[pred].rows()
         return self.tables.get(pred, ())
 
-    def _relation(self, pred: str) -> Sequence[Row]:
+    def relation(self, pred: str) -> list[Row]:
+        """The facts of a predicate, be it `tick`."""
         if pred == TICK:
-            return [(t,) for t in {row[0] for s in self.buffers for row in self.facts(s)}]
+            return sorted({(row[0],) for s in self.buffers for row in self.facts(s)})
         return self.facts(pred)
 
     def status(self) -> tuple[Held, ...]:

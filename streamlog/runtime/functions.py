@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
 from math import fsum, isclose, isfinite
+from typing import Any
 
 from streamlog.analysis.patterns import PatternError, compiled
+from streamlog.runtime.executor import BEGIN, END
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN
 
 
@@ -79,8 +82,39 @@ def matches(text: str, pattern: str) -> bool:
         raise EvaluationError(f"`{pattern}` is not a regular expression: {error}") from None
 
 
-# What generated code may call, besides Python's own.
-FUNCTIONS = {
+# -------------------------------------------------------------- lists in the order of time
+
+
+def between(stored: Any, part: int, low: int, high: int) -> Sequence[Any]:
+    """What one of the lists holds from one time to another."""
+    if stored is None:
+        return ()
+    times = stored[0]
+    rows: Sequence[Any] = stored[part][bisect_left(times, low) : bisect_right(times, high)]
+    return rows
+
+
+def any_between(stored: Any, low: int, high: int) -> bool:
+    if stored is None:
+        return False
+    times = stored[0]
+    at = bisect_left(times, low)
+    return at < len(times) and times[at] <= high
+
+
+def put_late(stored: Any, time: int, rows: Sequence[Any], values: Sequence[Any]) -> None:
+    """Into lists by time, one that comes after later ones: its row, if rows are stored, and the
+    values that the totals are of."""
+    at = bisect_right(stored[0], time)
+    stored[0].insert(at, time)
+    if rows:
+        stored[1].insert(at, rows[0])
+    for totals, value in zip(stored[1 + len(rows) :], values, strict=True):
+        totals[at + 1 :] = [totals[at] + value, *(total + value for total in totals[at + 1 :])]
+
+
+# What generated code may name, besides Python's own.
+FUNCTIONS: dict[str, Any] = {
     "whole": whole,
     "finite": finite,
     "exact_sum": exact_sum,
@@ -88,4 +122,11 @@ FUNCTIONS = {
     "ceil": ceil,
     "substr": substr,
     "matches": matches,
+    "bisect_left": bisect_left,
+    "bisect_right": bisect_right,
+    "between": between,
+    "any_between": any_between,
+    "put_late": put_late,
+    "never": END,
+    "ever": BEGIN,
 }

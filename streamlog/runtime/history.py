@@ -6,13 +6,17 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
+from attrs import evolve
+
 from streamlog.analysis.builtins import TICK
+from streamlog.analysis.schema import Schema
 from streamlog.compiler import Program
+from streamlog.plan.order import range_join
 from streamlog.runtime.executor import BEGIN, Row
 from streamlog.runtime.progress import Progress
-from streamlog.runtime.query import QueryError
+from streamlog.runtime.query import QueryError, evaluate
 from streamlog.runtime.values import moment
-from streamlog.syntax.ast import Atom, Body, Comparison, Const, Query, Type, Var, branches
+from streamlog.syntax.ast import Atom, Body, Comparison, Const, Literal, Query, Type, branches
 from streamlog.syntax.pretty import duration_text, time_text
 from streamlog.syntax.walk import atoms
 
@@ -54,7 +58,7 @@ class History:
                 span = self.spans.get(atom.pred)
                 if span is None:
                     raise QueryError(_not_kept(atom.pred, atom.pred in schema.streams))
-                since = _since(atom, body)
+                since = _since(atom, body, schema)
                 if since is None or since <= furthest - span:
                     clock = program.clocks.get(atom.pred)
                     raise QueryError(_gone(atom.pred, span, furthest - span, clock))
@@ -75,28 +79,16 @@ def _gone(pred: str, span: int, horizon: int, clock: Type | None) -> str:
     )
 
 
-def _since(atom: Atom, body: Body) -> int | None:
+def _since(atom: Atom, body: Body, schema: Schema) -> int | None:
     """The earliest time that the query lets this goal have, if it sets one."""
     time = atom.args[0]
     if isinstance(time, Const):
         return time.value if isinstance(time.value, int) else None
-    best: int | None = None
+    comparisons: list[Literal] = []
     for literal in body:
-        if isinstance(literal, Comparison) and isinstance(time, Var):
-            for low in _lows(literal, time):
-                best = low if best is None else max(best, low)
-    return best
-
-
-def _lows(comparison: Comparison, time: Var) -> list[int]:
-    match comparison:
-        case Comparison(op, Var(name), Const(int(value))) if name == time.name:
-            return _low(op, value)
-        case Comparison(op, Const(int(value)), Var(name)) if name == time.name:
-            return _low({"<": ">", "<=": ">="}.get(op, op if op == "=" else ""), value)
-        case _:
-            return []
-
-
-def _low(op: str, value: int) -> list[int]:
-    return {">": [value + 1], ">=": [value], "=": [value]}.get(op, [])
+        if isinstance(literal, Comparison):
+            ops = ("<=", ">=") if literal.op == "=" else (literal.op,)
+            comparisons += (evolve(literal, op=op) for op in ops)
+    join, _ = range_join(atom, comparisons, set(), schema)
+    low = evaluate(join.low, {}) if join.low is not None else None
+    return low if isinstance(low, int) else None

@@ -1,39 +1,40 @@
-"""One-time queries: goals over the facts at hand, solved one after the other.
+"""One-time queries, and whatever else is asked about the rows at hand.
 
-Nothing here is fast or needs to be. The program's rules have run already; a query joins what they
-have made, and asks the rules only where a predicate is open and cannot be listed.
+A conjunction becomes generated Python: the planner orders its steps and `plan.python` writes them,
+as for rules. An index is made when it is first asked for; that of an open predicate finds its rows
+by the predicate's own rules.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from attrs import evolve
+from attrs import evolve, frozen
 
-from streamlog.analysis.builtins import FILTERS, GOALS
+from streamlog.analysis.builtins import GOALS
 from streamlog.analysis.safety import check_safety
 from streamlog.analysis.schema import resolve
-from streamlog.analysis.types import infer
+from streamlog.analysis.types import TypeTable, infer
 from streamlog.compiler import Program
 from streamlog.diagnostics import Diagnostic, Source, did_you_mean
+from streamlog.plan.order import exists
+from streamlog.plan.python.generated import Generated
+from streamlog.plan.python.inserts import as_tuple, insert
+from streamlog.plan.python.nest import Nest
+from streamlog.plan.python.terms import name, python
+from streamlog.plan.steps import Index
 from streamlog.rewrite.desugar import desugar
-from streamlog.runtime import functions
 from streamlog.runtime.executor import Row
+from streamlog.runtime.functions import FUNCTIONS, EvaluationError, whole
 from streamlog.syntax.ast import (
-    Agg,
-    Atom,
-    BinOp,
     Body,
-    Call,
     Comparison,
-    Const,
-    Literal,
     Module,
-    Neg,
     Not,
     Query,
+    Rule,
     Term,
     Value,
     Var,
@@ -44,8 +45,10 @@ from streamlog.syntax.walk import atoms, variables
 
 Binding: TypeAlias = dict[str, Value]
 Relation: TypeAlias = Callable[[str], Sequence[Row]]
+Solutions: TypeAlias = Callable[..., Iterator[Row]]  # takes the values of what is given
 
 MOST_DEPTH = 100
+_SOURCE = "<streamlog query>"
 
 
 class QueryError(Exception):
@@ -56,18 +59,25 @@ class QueryError(Exception):
         self.diagnostics = diagnostics
 
 
-def prepared(program: Program, query: str | Query) -> Query:
-    """The query in simple form, once names, types and bindings are in order."""
-    if isinstance(query, str):
-        text = query.strip()
-        text = text if text.startswith("?") else f"?{text}"
-        text = text if text.endswith(".") else f"{text}."
-        module, wrong = parse(Source("<query>", text))
-        _raise_errors(wrong)
-        found = [s for s in module.statements if isinstance(s, Query)]
-        if len(found) != 1 or len(module.statements) != 1:
+@frozen
+class Question:
+    """A query in simple form whose names, types and bindings are in order."""
+
+    query: Query
+    types: TypeTable
+
+
+def prepared(program: Program, text: str) -> Question:
+    text = text.strip()
+    text = text if text.startswith("?") else f"?{text}"
+    text = text if text.endswith(".") else f"{text}."
+    module, wrong = parse(Source("<query>", text))
+    _raise_errors(wrong)
+    match module.statements:
+        case (Query() as query,):
+            pass
+        case _:
             raise QueryError("one query at a time, as in `?p(T, X).`")
-        query = found[0]
     schema = program.schema
     for atom in atoms(query.body):
         if atom.pred not in schema.predicates and atom.pred not in GOALS:
@@ -80,33 +90,37 @@ def prepared(program: Program, query: str | Query) -> Query:
     program_module = program.module
     asked, wrong = resolve(evolve(program_module, statements=(*program_module.statements, query)))
     _raise_errors(wrong)
-    for found_wrong in (infer(asked)[1], check_safety(asked)[1]):
+    types, wrong = infer(asked)
+    for found_wrong in (wrong, check_safety(asked)[1]):
         _raise_errors(d for d in found_wrong if d.span.source is query.span.source)
-    return query
+    return Question(query, types)
 
 
-def _raise_errors(diagnostics: Any) -> None:
+def _raise_errors(diagnostics: Iterable[Diagnostic]) -> None:
     errors = tuple(d for d in diagnostics if d.is_error)
     if errors:
         raise QueryError(errors[0].message, errors)
 
 
-def answer(program: Program, query: Query, relation: Relation) -> list[Binding]:
+def answer(program: Program, question: Question, relation: Relation) -> list[Binding]:
     """The distinct bindings of the query's named variables, sorted."""
-    names = list(dict.fromkeys(v.name for v in _outside_negation(query)))
-    solver = Solver(program, relation)
-    found: dict[tuple[Value, ...], None] = {}
-    for body in branches(query.body):
-        for binding in solver.solve(body, {}, 0):
-            found[tuple(binding[n] for n in names if n in binding)] = None
-    return [dict(zip(names, row, strict=False)) for row in in_order(found)]
-
-
-def _outside_negation(query: Query) -> Iterator[Var]:
-    for body in branches(query.body):
-        for literal in body:
-            if not isinstance(literal, Not):
-                yield from (v for v in variables(literal) if not v.is_anonymous)
+    query, solver = question.query, Solver(program, question.types, relation)
+    outside = [
+        {v.name: v for x in body if not isinstance(x, Not) for v in variables(x)}
+        for body in branches(query.body)
+    ]
+    named = {n: v for names in outside for n, v in names.items() if not v.is_anonymous}
+    found: dict[tuple[str, ...], dict[Row, None]] = {}
+    for body, names in zip(branches(query.body), outside, strict=True):
+        shown = {n: v for n, v in named.items() if n in names}
+        with computing():
+            rows = solver.solutions(query, body, (), shown.values())()
+            found.setdefault(tuple(shown), {}).update(dict.fromkeys(rows))
+    return [
+        dict(zip(names, row, strict=True))
+        for names, rows in found.items()
+        for row in in_order(rows)
+    ]
 
 
 def in_order(rows: Any) -> list[Any]:
@@ -118,235 +132,124 @@ def in_order(rows: Any) -> list[Any]:
         return sorted(rows, key=lambda row: [(isinstance(v, str), v) for v in row])
 
 
-# ------------------------------------------------------------------------------------ goals
+# ---------------------------------------------------------------------------- conjunctions
 
 
 class Solver:
-    """Finds the bindings that satisfy a conjunction, given the rows of each predicate."""
+    """Finds the solutions of conjunctions, given the rows of each predicate."""
 
-    def __init__(self, program: Program, relation: Relation) -> None:
-        self.schema, self.open = program.schema, program.safety.open
-        self.relation = relation
-        self.indexes: dict[tuple[str, tuple[int, ...]], dict[Row, list[Row]]] = {}
+    def __init__(self, program: Program, types: TypeTable, relation: Relation) -> None:
+        self.types, self.relation = types, relation
+        self.open = program.safety.open
+        schema = program.schema
+        unlisted = {p: evolve(schema[p], temporal=False) for p, at in self.open.items() if at}
+        self.schema = evolve(schema, predicates={**schema.predicates, **unlisted})
+        self.indexes: dict[Index, Any] = {}
+        self.depth = 0
 
-    def solve(self, body: Body, binding: Binding, depth: int) -> Iterator[Binding]:
-        if not body:
-            yield binding
-            return
-        literal = self._next(body, binding)
-        rest = tuple(other for other in body if other is not literal)
-        for more in self._ways(literal, binding, depth):
-            yield from self.solve(rest, more, depth)
+    def solutions(
+        self, statement: Rule | Query, body: Body, given: Iterable[Var], shown: Iterable[Term]
+    ) -> Solutions:
+        """A function from the values of some variables to those of some terms, in a row for each
+        solution of the conjunction. `ValueError`: a variable is bound nowhere."""
+        given, shown = tuple(given), tuple(shown)
+        known = frozenset(v.name for v in given)
+        steps = exists(body, known, self.schema, True, self.open).steps
+        out = Generated()
+        with out.function("solve", ", ".join(map(name, given))):
+            read = [v for term in shown for v in variables(term)]
+            found = f"yield {as_tuple(map(python, shown))}"
+            nest = Nest(out, self.types, statement, self._index)
+            nest.chain(steps, given, read, lambda: out(found))
+        solve: Solutions = out.run(_SOURCE, FUNCTIONS)["solve"]
+        return solve
 
-    def _next(self, body: Body, binding: Binding) -> Literal:
-        """Tests as soon as they can be made, then goals, negations at the end."""
-        for literal in body:
-            if isinstance(literal, Comparison) and _unknown(literal, binding) is not None:
-                return literal
-            if _is_filter(literal) and _is_bound(literal, binding):
-                return literal
-        goals = [a for a in body if isinstance(a, Atom) and not _is_filter(a)]
-        ready = [a for a in goals if self._can_call(a, binding)]
-        if ready:
-            return max(ready, key=lambda a: sum(_value(t, binding) is not None for t in a.args))
-        return next((x for x in body if isinstance(x, Not)), body[0])
+    def by_head(
+        self, rule: Rule, body: Body, positions: Iterable[int], shown: Iterable[Term]
+    ) -> Solutions:
+        """The same of a rule, given the values of some positions of its head."""
+        given: list[Var] = []
+        for position in positions:
+            term = rule.head.args[position]
+            if not isinstance(term, Var) or term in given:
+                value = Var(f"head_{position}", span=term.span)
+                body = (*body, Comparison("=", value, term, span=term.span))
+                term = value
+            given.append(term)
+        return self.solutions(rule, body, given, shown)
 
-    def _can_call(self, atom: Atom, binding: Binding) -> bool:
-        open_ = self.open.get(atom.pred, frozenset())
-        return all(_value(atom.args[i], binding) is not None for i in open_)
+    def _index(self, index: Index) -> Any:
+        if index not in self.indexes:
+            is_open = bool(self.open.get(index.pred))
+            self.indexes[index] = _Called(self, index) if is_open else self._filled(index)
+        return self.indexes[index]
 
-    def _ways(self, literal: Literal, binding: Binding, depth: int) -> Iterator[Binding]:
-        match literal:
-            case Comparison():
-                yield from _compare(literal, binding)
-            case Not(body):
-                if next(self.solve(body, binding, depth), None) is None:
-                    yield binding
-            case Atom(pred, args) if pred in FILTERS:
-                text, other = (str(evaluate(a, binding)) for a in args)
-                if _filter(pred, text, other):
-                    yield binding
-            case Atom(pred) if self.open.get(pred):
-                yield from self._by_rules(literal, binding, depth)
-            case Atom():
-                yield from self._by_facts(literal, binding)
-            case _:
-                raise QueryError("alternatives stand side by side once a query is prepared")
+    def _filled(self, index: Index) -> dict[Any, Any]:
+        table: dict[Any, Any] = {}
+        out = Generated()
+        with out.function("fill", "rows"), out.block("for row in rows:"):
+            insert(out, index, table, in_order=False)
+        out.run(_SOURCE, FUNCTIONS)["fill"](self.relation(index.pred))
+        return table
 
-    def _by_facts(self, atom: Atom, binding: Binding) -> Iterator[Binding]:
-        known = tuple(i for i, a in enumerate(atom.args) if _value(a, binding) is not None)
-        key: Any = tuple(_value(atom.args[i], binding) for i in known)
-        index = self.indexes.get((atom.pred, known))
-        if index is None:
-            index = self.indexes[atom.pred, known] = {}
-            for row in self.relation(atom.pred):
-                index.setdefault(tuple(row[i] for i in known), []).append(row)
-        for row in index.get(key, ()):
-            yield from _unified(atom, row, binding)
-
-    def _by_rules(self, atom: Atom, binding: Binding, depth: int) -> Iterator[Binding]:
-        if depth > MOST_DEPTH:
-            raise QueryError(f"`{atom.pred}` calls itself more than {MOST_DEPTH} times here")
-        values = [_value(a, binding) for a in atom.args]
-        for rule in self.schema.rules_of.get(atom.pred, ()):
-            given: Binding = {}
-            for arg, value in zip(rule.head.args, values, strict=True):
-                if isinstance(arg, Var) and value is not None:
-                    given.setdefault(arg.name, value)
-            for body in branches(rule.body):
-                for found in self.solve(body, dict(given), depth + 1):
-                    row = tuple(evaluate(a, found) for a in rule.head.args)
-                    yield from _unified(atom, row, binding)
-        for fact in self.schema.facts_of.get(atom.pred, ()):
-            yield from _unified(atom, fact.row, binding)
+    @contextmanager
+    def deeper(self, pred: str) -> Iterator[None]:
+        if self.depth > MOST_DEPTH:
+            raise QueryError(f"`{pred}` calls itself more than {MOST_DEPTH} times here")
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
 
 
-def _is_filter(literal: Literal) -> bool:
-    return isinstance(literal, Atom) and literal.pred in FILTERS
+class _Called:
+    """An open predicate as an index."""
 
+    def __init__(self, solver: Solver, index: Index) -> None:
+        self.solver, self.index = solver, index
+        self._rules: list[Solutions] | None = None
 
-def _is_bound(literal: Literal, binding: Binding) -> bool:
-    return all(v.name in binding for v in variables(literal))
+    def get(self, key: Any, nothing: object) -> Iterable[Row]:
+        with self.solver.deeper(self.index.pred):
+            return dict.fromkeys(self._rows(key))
 
+    def __contains__(self, key: Any) -> bool:
+        with self.solver.deeper(self.index.pred):
+            return any(True for _ in self._rows(key))
 
-def _value(term: Term, binding: Binding) -> Value | None:
-    match term:
-        case Const(value):
-            return value
-        case Var(name):
-            return binding.get(name)
-        case _:
-            return None
-
-
-def _unified(atom: Atom, row: Row, binding: Binding) -> Iterator[Binding]:
-    more = dict(binding)
-    for arg, value in zip(atom.args, row, strict=True):
-        if isinstance(arg, Var):
-            if more.setdefault(arg.name, value) != value:
-                return
-        elif evaluate(arg, more) != value:
-            return
-    yield more
-
-
-def _filter(name: str, text: str, other: str) -> bool:
-    if name == "contains":
-        return other in text
-    if name == "starts_with":
-        return text.startswith(other)
-    try:
-        return functions.matches(text, other)
-    except functions.EvaluationError as error:
-        raise QueryError(str(error)) from None
-
-
-# ------------------------------------------------------------------------------ expressions
-
-_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": functions.divide,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "++": operator.add,
-}
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "max": max,
-    "min": min,
-    "abs": abs,
-    "floor": functions.floor,
-    "ceil": functions.ceil,
-    "length": len,
-    "lower": str.lower,
-    "upper": str.upper,
-    "substr": functions.substr,
-}
+    def _rows(self, key: Any) -> Iterator[Row]:
+        schema, pred, positions = self.solver.schema, self.index.pred, self.index.key
+        values = (key,) if len(positions) == 1 else key
+        if self._rules is None:  # they may ask for this index themselves
+            self._rules = [
+                self.solver.by_head(rule, body, positions, rule.head.args)
+                for rule in schema.rules_of.get(pred, ())
+                for body in branches(rule.body)
+            ]
+        for solutions in self._rules:
+            yield from solutions(*values)
+        for fact in schema.facts_of.get(pred, ()):
+            if tuple(fact.row[p] for p in positions) == values:
+                yield fact.row
 
 
 def evaluate(term: Term, binding: Binding) -> Value:
     """A term's value, once its variables have theirs."""
+    value: Value = eval(
+        python(term), dict(FUNCTIONS), {name(v): binding[v.name] for v in variables(term)}
+    )
+    return whole(value) if type(value) is int else value
+
+
+@contextmanager
+def computing() -> Iterator[None]:
+    """What cannot be computed cannot be answered."""
     try:
-        value: Value = _evaluate(term, binding)
-        return functions.whole(value) if type(value) is int else value
+        yield
     except ZeroDivisionError:
         raise QueryError("division by zero") from None
-    except functions.EvaluationError as error:
+    except (EvaluationError, OverflowError) as error:
         raise QueryError(str(error)) from None
-
-
-def _evaluate(term: Term, binding: Binding) -> Any:
-    match term:
-        case Const(value):
-            return value
-        case Var(name):
-            return binding[name]
-        case Neg(operand):
-            return -_evaluate(operand, binding)
-        case BinOp(op, left, right):
-            return _OPERATORS[op](evaluate(left, binding), evaluate(right, binding))
-        case Call(name, args):
-            return _FUNCTIONS[name](*(evaluate(a, binding) for a in args))
-        case Agg():
-            raise QueryError("an aggregate stands in a rule's head only")
-
-
-def _unknown(comparison: Comparison, binding: Binding) -> str | None:
-    """The variable that the comparison gives a value; empty when it is a test; None: not yet."""
-    names = [v.name for v in variables(comparison) if v.name not in binding]
-    if not names:
-        return ""
-    if comparison.op != "=" or len(names) != 1:
-        return None
-    sides = ((comparison.left, comparison.right), (comparison.right, comparison.left))
-    return names[0] if any(_is_sum_with(names[0], side) for side, _ in sides) else None
-
-
-def _is_sum_with(name: str, term: Term) -> bool:
-    match term:
-        case Var(found):
-            return found == name
-        case BinOp("+" | "-", left, right):
-            return _is_sum_with(name, left) or _is_sum_with(name, right)
-        case _:
-            return False
-
-
-def _compare(comparison: Comparison, binding: Binding) -> Iterator[Binding]:
-    name = _unknown(comparison, binding)
-    if name is None:
-        raise QueryError("nothing binds the variables of a comparison")
-    if not name:
-        left, right = evaluate(comparison.left, binding), evaluate(comparison.right, binding)
-        if _COMPARISONS[comparison.op](left, right):
-            yield binding
-        return
-    side, other = comparison.left, comparison.right
-    if not _is_sum_with(name, side):
-        side, other = other, side
-    yield {**binding, name: _solved(name, side, evaluate(other, binding), binding)}
-
-
-def _solved(name: str, term: Term, value: Any, binding: Binding) -> Value:
-    """The value of the variable that makes the sum equal `value`."""
-    match term:
-        case BinOp("+", left, right) if _is_sum_with(name, left):
-            return _solved(name, left, value - evaluate(right, binding), binding)
-        case BinOp("+", left, right):
-            return _solved(name, right, value - evaluate(left, binding), binding)
-        case BinOp("-", left, right) if _is_sum_with(name, left):
-            return _solved(name, left, value + evaluate(right, binding), binding)
-        case BinOp("-", left, right):
-            return _solved(name, right, evaluate(left, binding) - value, binding)
-        case _:
-            result: Value = value
-            return result
+    except TypeError as error:
+        raise QueryError(f"values of different kinds meet ({error})") from None

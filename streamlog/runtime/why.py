@@ -8,7 +8,7 @@ inputs alone and never on itself.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from math import isclose
@@ -19,19 +19,20 @@ from attrs import field, frozen
 from streamlog.analysis.builtins import FILTERS, TICK
 from streamlog.analysis.schema import Kind
 from streamlog.runtime.absence import Absence, Absences
+from streamlog.runtime.aggregates import function
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import END, Row
-from streamlog.runtime.functions import exact_sum
-from streamlog.runtime.query import Binding, QueryError, Solver, evaluate
+from streamlog.runtime.query import Binding, Solver, computing
 from streamlog.syntax.ast import (
     Agg,
     Atom,
     Body,
-    Comparison,
     Const,
     Not,
     Rule,
+    Term,
     Type,
+    Value,
     Var,
     branches,
 )
@@ -40,8 +41,6 @@ from streamlog.syntax.walk import variables
 MOST_WAYS = 100  # in which one fact is tried to be made
 MOST_FACTS = 20_000  # that a search looks at
 SHOWN_SOLUTIONS = 3  # of an aggregate's group
-
-_BY_CLASS = {bool: Type.BOOL, int: Type.INT, float: Type.FLOAT, str: Type.STRING}
 
 
 @frozen
@@ -123,17 +122,48 @@ class NoProofError(Exception):
 
 def why(engine: Engine, pred: str, row: Row) -> Proof | Missing:
     """The smallest derivation of a fact, or what is known about its absence."""
-    return _Search(engine).explain(Fact(pred, row))
+    with computing():
+        return _Search(engine).explain(Fact(pred, row))
+
+
+class _Conjunction:
+    """The solutions of a rule's conjunction that give a fact of its head; an aggregate in the
+    head is left open. `ValueError`: a variable is bound nowhere."""
+
+    def __init__(self, solver: Solver, rule: Rule, body: Body) -> None:
+        plain = tuple(x for x in body if not isinstance(x, Not))
+        self.rule, self.negations = rule, _negations(body)
+        self.goals = _goals(plain)
+        self.variables = {v.name: v for x in (rule.head, *plain) for v in variables(x)}
+        self.aggregates = [(i, a) for i, a in enumerate(rule.head.args) if isinstance(a, Agg)]
+        self._given = [i for i, a in enumerate(rule.head.args) if not isinstance(a, Agg)]
+        values = (a.arg or Const(1, Type.INT, span=a.span) for _, a in self.aggregates)
+        shown = (*self.variables.values(), *values)
+        self._solve = solver.by_head(rule, body, self._given, shown)
+
+    def solutions(self, fact: Fact) -> Iterator[_Solution]:
+        for row in self._solve(*(fact.row[i] for i in self._given)):
+            binding = dict(zip(self.variables, row, strict=False))
+            yield _Solution(self, binding, row[len(binding) :])
+
+
+@frozen(eq=False)
+class _Solution:
+    conjunction: _Conjunction
+    binding: Binding
+    values: Row  # to aggregate
+
+    @property
+    def needs(self) -> tuple[Fact, ...]:
+        return _facts(self.conjunction.goals, self.binding)
 
 
 @frozen(eq=False)
 class _Way:
     """One way to make a fact."""
 
-    rule: Rule
-    binding: Binding
+    solution: _Solution
     needs: tuple[Fact, ...]
-    negations: tuple[Not, ...]
     group: tuple[int, tuple[tuple[Fact, ...], ...]] | None = None
 
 
@@ -142,26 +172,18 @@ class _Search:
         self.engine = engine
         self.schema, self.open = engine.schema, engine.program.safety.open
         self.contract = engine.program.contract
-        self.rows: dict[str, Sequence[Row]] = {}
+        self.types = engine.program.types
         self.sets: dict[str, frozenset[Row]] = {}
-        self.solver = Solver(engine.program, self.relation)
+        self.solver = Solver(engine.program, self.types, engine.relation)
+        self.conjunctions: dict[int, _Conjunction] = {}  # by the id of the body
         self.absences = Absences(engine)
         self.ways: dict[Fact, list[_Way]] = {}
-
-    def relation(self, pred: str) -> Sequence[Row]:
-        if pred not in self.rows:
-            if pred == TICK:
-                times = {r[0] for s in self.schema.streams for r in self.engine.facts(s)}
-                self.rows[pred] = [(t,) for t in sorted(times)]
-            else:
-                self.rows[pred] = self.engine.facts(pred)
-        return self.rows[pred]
 
     def holds(self, fact: Fact) -> bool:
         if self.open.get(fact.pred):
             return bool(self._ways_of(fact))
         if fact.pred not in self.sets:
-            self.sets[fact.pred] = frozenset(self.relation(fact.pred))
+            self.sets[fact.pred] = frozenset(self.engine.relation(fact.pred))
         return fact.row in self.sets[fact.pred]
 
     def explain(self, fact: Fact) -> Proof | Missing:
@@ -238,59 +260,42 @@ class _Search:
 
     def _find_ways(self, fact: Fact) -> Iterator[_Way]:
         for rule in self.schema.rules_of.get(fact.pred, ()):
+            found = (s for c in self._conjunctions(rule) for s in c.solutions(fact))
             if any(isinstance(a, Agg) for a in rule.head.args):
-                yield from self._grouped(rule, fact)
-                continue
-            for body in branches(rule.body):
-                for binding in self._solutions(rule, body, fact):
-                    yield _Way(rule, binding, self.needs(body, binding), _negations(body))
+                yield from self._grouped(list(found), fact)
+            else:
+                yield from (_Way(solution, solution.needs) for solution in found)
 
-    def _solutions(self, rule: Rule, body: Body, fact: Fact) -> Iterator[Binding]:
-        """How a conjunction gives the fact; aggregates in the head are left open."""
-        given: Binding = {}
-        equations: list[Comparison] = []
-        for arg, value in zip(rule.head.args, fact.row, strict=True):
-            match arg:
-                case Agg():
-                    pass
-                case Var(name) if name not in given:
-                    given[name] = value
-                case _:
-                    const = Const(value, _BY_CLASS[type(value)], span=arg.span)
-                    equations.append(Comparison("=", arg, const, span=arg.span))
-        yield from self.solver.solve((*body, *equations), given, 0)
-
-    def _grouped(self, rule: Rule, fact: Fact) -> Iterator[_Way]:
-        """All solutions of the group, once each. For `min` and `max` the best is the reason."""
-        solutions: dict[tuple[object, ...], tuple[Body, Binding]] = {}
+    def _conjunctions(self, rule: Rule) -> Iterator[_Conjunction]:
         for body in branches(rule.body):
-            names = sorted({v.name for x in body if not isinstance(x, Not) for v in variables(x)})
-            for binding in self._solutions(rule, body, fact):
-                solutions[tuple((n, binding.get(n)) for n in names)] = (body, binding)
-        if not solutions:
-            return
-        found = list(solutions.values())
-        aggregates = [(a, fact.row[i]) for i, a in enumerate(rule.head.args) if isinstance(a, Agg)]
-        for agg, value in aggregates:
-            values = [1 if agg.arg is None else evaluate(agg.arg, b) for _, b in found]
-            if not _is_result(agg.func, values, value):
-                return  # another rule of the same head has made it
-        agg, value = aggregates[0]
-        if agg.func in ("min", "max") and agg.arg is not None:
-            arg = agg.arg
-            found = [s for s in found if evaluate(arg, s[1]) == value][:1]
-        samples = tuple(self.needs(body, binding) for body, binding in found[:SHOWN_SOLUTIONS])
-        body, binding = found[0]
-        needs = tuple(n for sample in samples for n in sample)
-        yield _Way(rule, binding, needs, _negations(body), (len(solutions), samples))
+            if id(body) not in self.conjunctions:
+                self.conjunctions[id(body)] = _Conjunction(self.solver, rule, body)
+            yield self.conjunctions[id(body)]
 
-    def needs(self, body: Body, binding: Binding) -> tuple[Fact, ...]:
-        """The facts of a conjunction's positive goals."""
-        return tuple(
-            Fact(a.pred, tuple(evaluate(arg, binding) for arg in a.args))
-            for a in body
-            if isinstance(a, Atom) and a.pred not in FILTERS
-        )
+    def _grouped(self, found: list[_Solution], fact: Fact) -> Iterator[_Way]:
+        """All solutions of the group, once each. For `min` and `max` the best is the reason."""
+        found = list({tuple(s.binding.items()): s for s in found}.values())
+        if not found:
+            return
+        count, orders = len(found), [self._order(s) for s in found]
+        aggregates = found[0].conjunction.aggregates
+        for number, (position, agg) in enumerate(aggregates):
+            result = function(agg.func, self.types.column(fact.pred, position))
+            value: Any = fact.row[position]
+            made = result([s.values[number] for s in found], orders)
+            if not (isclose(made, value) if isinstance(value, float) else made == value):
+                return  # another rule of the same head has made it
+        position, agg = aggregates[0]
+        if agg.func in ("min", "max"):
+            found = [s for s in found if s.values[0] == fact.row[position]][:1]
+        samples = tuple(s.needs for s in found[:SHOWN_SOLUTIONS])
+        needs = tuple(n for sample in samples for n in sample)
+        yield _Way(found[0], needs, (count, samples))
+
+    def _order(self, solution: _Solution) -> tuple[Any, ...]:
+        """The timestamps of its goals, for `first` and `last`."""
+        needs = zip(solution.conjunction.goals, solution.needs, strict=True)
+        return tuple(f.row[0] for goal, f in needs if self.schema.is_temporal(goal.pred))
 
     # ------------------------------------------------------------------- what is not there
 
@@ -302,17 +307,23 @@ class _Search:
             for body in branches(rule.body):
                 positive = tuple(x for x in body if not isinstance(x, Not))
                 try:
-                    binding = next(self._solutions(rule, positive, fact), None)
-                except (QueryError, KeyError):  # a variable that only a negation would bind
+                    conjunction = _Conjunction(self.solver, rule, positive)
+                except ValueError:  # a variable that only a negation would bind
                     continue
-                if binding is None:
-                    continue
-                against: list[Fact] = []
-                for negation in _negations(body):
-                    found = next(self.solver.solve(negation.body, dict(binding), 0), None)
-                    if found is not None:
-                        against += self.needs(negation.body, found)
-                yield Candidate(rule, self.needs(positive, binding), tuple(against))
+                solution = next(conjunction.solutions(fact), None)
+                if solution is not None:
+                    negations = _negations(body)
+                    against = (f for n in negations for f in self._excluding(n, solution))
+                    yield Candidate(rule, solution.needs, tuple(against))
+
+    def _excluding(self, negation: Not, solution: _Solution) -> tuple[Fact, ...]:
+        """The facts of the first solution that the negated goals have."""
+        goals = _goals(negation.body)
+        own = {v.name: v for goal in goals for v in variables(goal)}
+        rule, given = solution.conjunction.rule, solution.conjunction.variables.values()
+        solve = self.solver.solutions(rule, negation.body, given, own.values())
+        row = next(solve(*solution.binding.values()), None)
+        return () if row is None else _facts(goals, dict(zip(own, row, strict=True)))
 
     def _waits(self, fact: Fact) -> Iterator[Wait]:
         """The streams that have not passed what the fact's decision needs."""
@@ -368,29 +379,29 @@ class _Builder:
         return self.made[target]
 
     def _derived(self, fact: Fact, way: _Way) -> Derived:
-        absences = tuple(self.search.absences.of(n, way.rule, way.binding) for n in way.negations)
+        conjunction, binding = way.solution.conjunction, way.solution.binding
+        rule, of = conjunction.rule, self.search.absences.of
+        absences = tuple(of(n, rule, binding) for n in conjunction.negations)
         goals = tuple(self.made[n] for n in way.needs)
         group = None
         if way.group is not None:
             count, samples = way.group
             group = Group(count, tuple(tuple(self.made[n] for n in s) for s in samples))
-        return Derived(fact, way.rule, way.binding, goals, absences, group)
-
-
-def _is_result(func: str, values: list[Any], value: Any) -> bool:
-    """Whether an aggregate over the values can be this one."""
-    match func:
-        case "count":
-            return bool(len(values) == value)
-        case "count_distinct":
-            return bool(len(set(values)) == value)
-        case "sum":
-            return isclose(exact_sum(values), value)
-        case "avg":
-            return isclose(exact_sum(values) / len(values), value, abs_tol=1)  # durations are whole
-        case _:
-            return value in values
+        return Derived(fact, rule, binding, goals, absences, group)
 
 
 def _negations(body: Body) -> tuple[Not, ...]:
     return tuple(x for x in body if isinstance(x, Not))
+
+
+def _goals(body: Body) -> tuple[Atom, ...]:
+    return tuple(x for x in body if isinstance(x, Atom) and x.pred not in FILTERS)
+
+
+def _facts(goals: Iterable[Atom], binding: Binding) -> tuple[Fact, ...]:
+    return tuple(Fact(g.pred, tuple(_value(a, binding) for a in g.args)) for g in goals)
+
+
+def _value(argument: Term, binding: Binding) -> Value:
+    assert isinstance(argument, Var | Const)  # goals are desugared
+    return binding[argument.name] if isinstance(argument, Var) else argument.value

@@ -12,13 +12,13 @@ from attrs import field, frozen
 from pyspark.sql import DataFrame, SparkSession
 
 from streamlog.compiler import Planned, Program
-from streamlog.kernel.frontier import Frontiers
 from streamlog.plan.parts import Strategy, stages
 from streamlog.plan.paths import Paths, Unlike
 from streamlog.plan.pivot import how_many
 from streamlog.plan.recognise import recursions
 from streamlog.plan.strategies import NO_PATHS, Choice, choose
 from streamlog.runtime.executor import BEGIN, END, Limits
+from streamlog.runtime.frontier import Frontiers
 from streamlog.spark.columns import ColumnTypes, column_types
 from streamlog.spark.evaluation import Batch, Evaluation, Moment, context
 from streamlog.spark.failures import explained

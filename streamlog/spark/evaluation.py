@@ -19,8 +19,6 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.analysis.builtins import TICK
 from streamlog.compiler import Planned
-from streamlog.kernel.frontier import Frontiers
-from streamlog.kernel.step import known_facts
 from streamlog.plan.parts import Stage, Strategy, part, reads, rules_of
 from streamlog.plan.paths import Paths, base_rules
 from streamlog.plan.pivot import Pivot, find
@@ -36,6 +34,8 @@ from streamlog.plan.sql import (
 from streamlog.plan.steps import Fold, RulePlan
 from streamlog.plan.strategies import NO_PATHS
 from streamlog.runtime.executor import BEGIN, Limits, Row
+from streamlog.runtime.facts import known_facts
+from streamlog.runtime.frontier import Frontiers
 from streamlog.spark import graph, sums, tasks, wire
 from streamlog.spark.columns import ColumnTypes
 from streamlog.spark.fixpoint import Versions, fixpoint

@@ -16,11 +16,11 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.analysis.builtins import TICK
 from streamlog.compiler import Planned
-from streamlog.kernel.frontier import Frontiers
 from streamlog.kernel.stores import Chosen
 from streamlog.plan.parts import Strategy, stages
 from streamlog.plan.strategies import choose
 from streamlog.runtime.executor import BEGIN, END, Limits, Row
+from streamlog.runtime.frontier import Frontiers
 from streamlog.spark import wire
 from streamlog.spark.columns import column_types, types_of_rows
 from streamlog.spark.evaluation import Evaluation, Moment, context

@@ -18,10 +18,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
-from streamlog.kernel.rounds import cut_short, rows_of
 from streamlog.plan.sql import Version
 from streamlog.plan.steps import RulePlan
 from streamlog.runtime.executor import Limits
+from streamlog.runtime.rounds import cut_short, rows_of
 from streamlog.spark.failures import lacks_memory, out_of_memory
 
 # So many pieces a relation may be in before they are put together.

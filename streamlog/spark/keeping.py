@@ -15,10 +15,10 @@ from attrs import frozen
 
 from streamlog.analysis.sufficient_rows import SufficientRows, combined
 from streamlog.compiler import Planned
-from streamlog.kernel.frontier import Frontiers
 from streamlog.plan.parts import Strategy
 from streamlog.plan.steps import Reader
 from streamlog.runtime.executor import BEGIN
+from streamlog.runtime.frontier import Frontiers
 from streamlog.syntax.ast import Atom, Const
 
 Where = tuple[tuple[int, Const], ...]

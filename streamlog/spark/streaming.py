@@ -18,11 +18,11 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.compiler import Program
-from streamlog.kernel.frontier import Frontiers
 from streamlog.plan.parts import Strategy, stages
 from streamlog.plan.pivot import how_many
 from streamlog.plan.strategies import choose
 from streamlog.runtime.executor import BEGIN, END, Limits
+from streamlog.runtime.frontier import Frontiers
 from streamlog.runtime.progress import Progress
 from streamlog.spark import arrival, wire
 from streamlog.spark.arrival import Seen

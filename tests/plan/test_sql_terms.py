@@ -12,7 +12,7 @@ import pytest
 from sqlglot import exp, parse_one
 
 from streamlog.diagnostics import Source
-from streamlog.kernel import terms as kernel
+from streamlog.plan.python import terms as kernel
 from streamlog.plan.sql import Unsupported, render
 from streamlog.plan.sql import terms as sql
 from streamlog.plan.sql.terms import Value, compare, value

@@ -1,4 +1,4 @@
-"""Groups of solutions to values, as `kernel.aggregates` makes them.
+"""Groups of solutions to values, as `runtime.aggregates` makes them.
 
 A sum does not depend on the order or the partitions of its rows. Floats are gathered for
 `runtime.functions.exact_sum`, which the engine must have under the name of `EXACT_SUM`. Whole

@@ -1,4 +1,5 @@
-"""Terms and tests as SQL expressions that mean what `kernel.terms` and `runtime.functions` mean.
+"""Terms and tests as SQL expressions, with the meaning of `plan.python.terms` and
+`runtime.functions`.
 
 The kernel computes with Python's values. Whole numbers are BIGINT here: what leaves 64 bits on the
 way to a result that fits is an error, not the result (so is -2^63 % -1). Floats are DOUBLE;

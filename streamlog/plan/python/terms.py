@@ -39,11 +39,6 @@ def stored(index: Index) -> str:
     return spelled("index", index.name)
 
 
-def nothing(index: Index) -> str:
-    """The name of what an index by time holds for a key that it does not have."""
-    return spelled("nothing", index.name)
-
-
 def python(term: Term) -> str:
     match term:
         case Var():

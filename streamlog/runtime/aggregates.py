@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from streamlog.plan.steps import Grouping
 from streamlog.runtime.functions import EvaluationError, exact_sum, whole
+from streamlog.syntax.ast import Type
 
 # (group, values to aggregate, timestamps of the goals, what tells it from other solutions)
 Solution = tuple[tuple[Any, ...], tuple[Any, ...], tuple[int, ...], Any]
@@ -25,10 +26,6 @@ def _total(values: list[Any]) -> Any:
     return exact_sum(values) if isinstance(values[0], float) else sum(values)
 
 
-def _average_duration(values: list[Any], orders: list[tuple[int, ...]]) -> Any:
-    return sum(values) // len(values)
-
-
 def _first(values: list[Any], orders: list[tuple[int, ...]]) -> Any:
     """The value at the earliest timestamps; among several the smallest."""
     earliest = min(orders)
@@ -41,14 +38,13 @@ def _last(values: list[Any], orders: list[tuple[int, ...]]) -> Any:
     return min(v for v, at in zip(values, orders, strict=True) if at == latest)
 
 
-_Function = Callable[[list[Any], list[tuple[int, ...]]], Any]
+Function = Callable[[list[Any], list[tuple[int, ...]]], Any]
 
-FUNCTIONS: dict[str, _Function] = {
+_FUNCTIONS: dict[str, Function] = {
     "count": lambda values, orders: len(values),
     "count_distinct": lambda values, orders: len(set(values)),
     "sum": _sum,
     "avg": _average,
-    "avg duration": _average_duration,
     "min": lambda values, orders: min(values),
     "max": lambda values, orders: max(values),
     "first": _first,
@@ -56,10 +52,17 @@ FUNCTIONS: dict[str, _Function] = {
 }
 
 
+def function(name: str, result: Type | None) -> Function:
+    """What an aggregate does to the values and timestamps of its solutions."""
+    if name == "avg" and result is Type.DURATION:
+        return lambda values, orders: sum(values) // len(values)
+    return _FUNCTIONS[name]
+
+
 def aggregate(
-    grouping: Grouping, functions: tuple[str, ...], solutions: Iterable[Solution]
+    grouping: Grouping, functions: Sequence[Function], solutions: Iterable[Solution]
 ) -> Iterator[tuple[Any, ...]]:
-    """A row for each group. `functions` are those of the grouping, with their types settled."""
+    """A row for each group."""
     if grouping.distinct:
         solutions = _once(solutions)
     groups: dict[tuple[Any, ...], list[Solution]] = {}
@@ -71,9 +74,7 @@ def aggregate(
             group.append(solution)
     for key, members in groups.items():
         orders = [m[2] for m in members]
-        results = (
-            FUNCTIONS[f]([m[1][i] for m in members], orders) for i, f in enumerate(functions)
-        )
+        results = (f([m[1][i] for m in members], orders) for i, f in enumerate(functions))
         try:
             yield row_of(grouping, key, results)
         except OverflowError as error:

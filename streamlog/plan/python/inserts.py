@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from streamlog.kernel.generated import Generated
-from streamlog.kernel.terms import stored
+from streamlog.plan.python.generated import Generated
+from streamlog.plan.python.terms import stored
 from streamlog.plan.steps import Index, Store
 
 
-def insert(out: Generated, index: Index, in_order: bool) -> None:
-    """Store what the index wants of `row`. `in_order`: none comes that is earlier than another."""
-    table, key = stored(index), _one(f"row[{p}]" for p in index.key)
+def insert(out: Generated, index: Index, held: object, in_order: bool) -> None:
+    """Store what the index wants of `row` in what it holds. `in_order`: none comes that is earlier
+    than another."""
+    table, key = out.named(stored(index), held), _one(f"row[{p}]" for p in index.key)
     match index.store:
         case Store.EARLIEST if in_order:
             with out.block(f"if {key} not in {table}:"):
@@ -71,6 +72,11 @@ def lists(index: Index, times: str, rows: str, total: int | None = None) -> str:
     names = [times, *([rows] if index.has_rows else [])]
     names += ("totals" if column == total else "_" for column in index.sums)
     return f"{times}," if len(names) == 1 else ", ".join(names)
+
+
+def nothing(index: Index) -> str:
+    """What an index by time holds for a key that it does not have."""
+    return as_tuple(["()", *(["()"] if index.has_rows else []), *("(0,)" for _ in index.sums)])
 
 
 def is_stored(index: Index, position: int) -> bool:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from streamlog.syntax.ast import Rule
 
-_NAME = re.compile(r"\b[a-z]\w*")
-
 
 class Generated:
-    """Source text, and which rule each of its lines belongs to. `names` are the globals: state
-    that is changed in place and never replaced, and what the code calls."""
+    """Source text, which rule each of its lines belongs to, and the objects that it names."""
 
-    def __init__(self, names: Set[str]) -> None:
-        self.names = names
+    def __init__(self) -> None:
         self.lines: list[str] = []
         self.rules: dict[int, Rule] = {}
+        self.objects: dict[str, object] = {}
+        self._named: set[str] = set()  # in the function at hand
         self._depth = 0
         self._rule: Rule | None = None
 
@@ -26,6 +24,12 @@ class Generated:
         self.lines.append("    " * self._depth + line)
         if self._rule is not None:
             self.rules[len(self.lines)] = self._rule
+
+    def named(self, name: str, thing: object) -> str:
+        """The name, for an object that is changed in place and never replaced."""
+        self.objects[name] = thing
+        self._named.add(name)
+        return name
 
     @contextmanager
     def block(self, line: str) -> Iterator[None]:
@@ -42,14 +46,20 @@ class Generated:
 
     @contextmanager
     def function(self, name: str, parameters: str = "") -> Iterator[None]:
-        """A function whose globals are its parameters' defaults: locals are faster."""
+        """A function to which objects are defaults of parameters: locals are faster."""
         at = len(self.lines)
+        self._named = set()
         with self.block(""):
             yield
-        used = sorted({n for line in self.lines[at:] for n in _NAME.findall(line)} & self.names)
-        defaults = [f"{n}={n}" for n in used]
+        defaults = (f"{n}={n}" for n in sorted(self._named))
         self.lines[at] = f"def {name}({', '.join(filter(None, [parameters, *defaults]))}):"
 
     @property
     def text(self) -> str:
         return "\n".join(self.lines) + "\n"
+
+    def run(self, path: str, functions: Mapping[str, Any]) -> dict[str, Any]:
+        """The functions, by name; `functions` are those that they call, `path` is for errors."""
+        names = {**functions, **self.objects}
+        exec(compile(self.text, path, "exec"), names)
+        return names

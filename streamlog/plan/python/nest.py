@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from typing import TypeAlias
 
 from streamlog.analysis.builtins import WHOLE
 from streamlog.analysis.types import TypeTable
-from streamlog.kernel.generated import Generated
-from streamlog.kernel.inserts import as_tuple, column_of, is_stored, lists, place
-from streamlog.kernel.terms import name, nothing, python, stored, test
+from streamlog.plan.python.generated import Generated
+from streamlog.plan.python.inserts import as_tuple, column_of, is_stored, lists, nothing, place
+from streamlog.plan.python.terms import name, python, stored, test
 from streamlog.plan.steps import (
     Exists,
     Extend,
@@ -18,23 +19,28 @@ from streamlog.plan.steps import (
     Fold,
     Index,
     Join,
-    RulePlan,
     Step,
     Store,
 )
 from streamlog.plan.walk import bindings, reads
-from streamlog.syntax.ast import Atom, BinOp, Call, Const, Neg, Term, Type, Var
+from streamlog.syntax.ast import Atom, BinOp, Call, Const, Neg, Query, Rule, Term, Type, Var
 from streamlog.syntax.walk import walk
 
 _STEPPED = ("floor", "ceil", "abs")
 _NESTED = 8  # steps one inside the other; Python allows twenty blocks, and a step may need two
 
 
-class Nest:
-    """Writes steps of a rule, and what is to be done where they have a solution."""
+# What an index holds, by key.
+Tables: TypeAlias = Callable[[Index], object]
 
-    def __init__(self, out: Generated, types: TypeTable) -> None:
-        self.out, self.types = out, types
+
+class Nest:
+    """Writes steps of a statement, and what is to be done where they have a solution."""
+
+    def __init__(
+        self, out: Generated, types: TypeTable, statement: Rule | Query, tables: Tables
+    ) -> None:
+        self.out, self.types, self.statement, self.tables = out, types, statement, tables
         self.depth = 0  # of nested joins, to name their rows
 
     def chain(
@@ -42,7 +48,6 @@ class Nest:
         steps: Sequence[Step],
         known: Iterable[Var],
         shown: Iterable[Var],
-        rule: RulePlan,
         then: Callable[[], None],
     ) -> None:
         """Steps one inside the other, but not more than Python can nest: then what has been
@@ -60,54 +65,54 @@ class Nest:
             gather = partial(self.out, f"part{number}.append({live})")
             self.out(f"part{number} = []")
             with loop:
-                self._steps(list(part), rule, gather)
+                self._steps(list(part), gather)
             loop = self.out.block(f"for {live} in part{number}:")
         with loop:
-            self._steps(list(last), rule, then)
+            self._steps(list(last), then)
 
-    def _steps(self, steps: list[Step], rule: RulePlan, then: Callable[[], None]) -> None:
+    def _steps(self, steps: list[Step], then: Callable[[], None]) -> None:
         if not steps:
             then()
             return
         step, rest = steps[0], steps[1:]
 
         def go_on() -> None:
-            self._steps(rest, rule, then)
+            self._steps(rest, then)
 
         match step:
             case Filter(literal):
                 with self.out.block(f"if {test(literal)}:"):
                     go_on()
             case Extend(var, term):
-                self.out(f"{name(var)} = {self._extended(rule, var, term)}")
+                self.out(f"{name(var)} = {self._extended(var, term)}")
                 go_on()
             case Join():
                 self._join(step, go_on)
             case Fold():
                 self._fold(step, go_on)
             case Exists((Join() as join, *tests)) if self._is_a_loop(step):
-                self._look(join, tests, rule, step.wanted, go_on)
+                self._look(join, tests, step.wanted, go_on)
             case Exists():
-                with self.out.block(f"if {self._exists(step, rule)}:"):
+                with self.out.block(f"if {self._exists(step)}:"):
                     go_on()
 
-    def _extended(self, rule: RulePlan, var: Var, term: Term) -> str:
+    def _extended(self, var: Var, term: Term) -> str:
         """A variable's value; one that is computed must be one of its type's."""
         value = python(term)
         if not computes(term):
             return value
-        if self.types.variable(rule.rule, var.name) == {Type.FLOAT}:
+        if self.types.variable(self.statement, var.name) == {Type.FLOAT}:
             return f"finite({value})"
-        return f"whole({value})" if self._is_whole(rule, var) else value
+        return f"whole({value})" if self._is_whole(var) else value
 
-    def _is_whole(self, rule: RulePlan, var: Var) -> bool:
-        types = self.types.variable(rule.rule, var.name)
+    def _is_whole(self, var: Var) -> bool:
+        types = self.types.variable(self.statement, var.name)
         return not types & {Type.FLOAT, Type.STRING, Type.BOOL} or types == {Type.INT, Type.FLOAT}
 
     def _join(self, join: Join, then: Callable[[], None]) -> None:
         self.depth += 1
         row = f"row{self.depth}"
-        rows = f"{stored(join.index)}.get({self._key(join)}, ())"
+        rows = f"{self._table(join.index)}.get({self._key(join)}, ())"
         if join.index.store is Store.BY_TIME:
             times, listed = f"times{self.depth}", f"rows{self.depth}"
             self.out(f"{lists(join.index, times, listed)} = {self._lists(join)}")
@@ -121,9 +126,12 @@ class Nest:
                 self.bind(join.atom, row, join.index, then)
         self.depth -= 1
 
+    def _table(self, index: Index) -> str:
+        return self.out.named(stored(index), self.tables(index))
+
     def _lists(self, join: Join) -> str:
         """The lists of an index by time."""
-        return f"{stored(join.index)}.get({self._key(join)}, {nothing(join.index)})"
+        return f"{self._table(join.index)}.get({self._key(join)}, {nothing(join.index)})"
 
     def _bounds(self, join: Join, times: str) -> tuple[str, str]:
         low = f"bisect_left({times}, {python(join.low)})" if join.low is not None else ""
@@ -196,12 +204,7 @@ class Nest:
     def _constant(self, atom: Atom, position: int) -> str:
         arg = atom.args[position]
         assert isinstance(arg, Const)
-        return self.value(atom.pred, position, arg)
-
-    def value(self, pred: str, position: int, const: Const) -> str:
-        if self.types.column(pred, position) is Type.FLOAT:
-            return repr(float(const.value))
-        return repr(const.value)
+        return literal(self.types, atom.pred, position, arg)
 
     def _key(self, join: Join) -> str:
         parts = [python(join.atom.args[p]) for p in join.index.key]
@@ -209,14 +212,14 @@ class Nest:
 
     # ------------------------------------------------------------------ checks
 
-    def _exists(self, step: Exists, rule: RulePlan) -> str:
+    def _exists(self, step: Exists) -> str:
         """An expression; for anything but a single look-up, a comprehension that stops early."""
         match step.steps:
             case (Join(_, Index(_, _, Store.EARLIEST), _, high) as join,) if high is not None:
                 sign = "<=" if step.wanted else ">"
-                found = f"{stored(join.index)}.get({self._key(join)}, never)"
+                found = f"{self._table(join.index)}.get({self._key(join)}, never)"
                 return f"{found} {sign} {python(high)}"
-        found = self._simple(step) or self._general(step, rule)
+        found = self._simple(step) or self._general(step)
         return found if step.wanted else f"not ({found})"
 
     def _is_a_loop(self, step: Exists) -> bool:
@@ -225,7 +228,11 @@ class Nest:
         return bool(rest) and not any(isinstance(s, Join | Extend | Fold) for s in rest)
 
     def _look(
-        self, join: Join, tests: list[Step], rule: RulePlan, wanted: bool, then: Callable[[], None]
+        self,
+        join: Join,
+        tests: list[Step],
+        wanted: bool,
+        then: Callable[[], None],
     ) -> None:
         """A loop that stops at the first row: `then` goes there, or where there was none."""
 
@@ -234,7 +241,7 @@ class Nest:
                 then()
             self.out("break")
 
-        self._join(join, lambda: self._steps(tests, rule, found))
+        self._join(join, lambda: self._steps(tests, found))
         if not wanted:
             with self.out.block("else:"):
                 then()
@@ -243,7 +250,7 @@ class Nest:
         if len(step.steps) != 1 or not isinstance(step.steps[0], Join):
             return None
         join = step.steps[0]
-        table, key = stored(join.index), self._key(join)
+        table, key = self._table(join.index), self._key(join)
         free = [a for i, a in enumerate(join.atom.args) if i not in join.index.fixed]
         if not all(isinstance(a, Var) for a in free):
             return None
@@ -257,7 +264,7 @@ class Nest:
                 high = "never" if join.high is None else python(join.high)
                 return f"any_between({table}.get({key}), {low}, {high})"
 
-    def _general(self, step: Exists, rule: RulePlan) -> str:
+    def _general(self, step: Exists) -> str:
         """`any(True for row1 in … for v_X in (row1[1],) if …)`."""
         clauses: list[str] = []
         bound: dict[str, Var] = {}
@@ -275,9 +282,9 @@ class Nest:
                 case Filter(literal):
                     clauses.append(f"if {test(literal)}")
                 case Extend(var, term):
-                    clauses.append(f"for {name(var)} in ({self._extended(rule, var, term)},)")
+                    clauses.append(f"for {name(var)} in ({self._extended(var, term)},)")
                 case Exists():
-                    clauses.append(f"if {self._exists(inner, rule)}")
+                    clauses.append(f"if {self._exists(inner)}")
         self.depth -= sum(isinstance(s, Join) for s in step.steps)
         if not clauses or not clauses[0].startswith("for"):
             clauses.insert(0, "for _ in (0,)")
@@ -285,11 +292,11 @@ class Nest:
 
     def _clauses(self, join: Join, row: str, needed: set[str]) -> Iterator[str]:
         index = join.index
-        rows = f"{stored(index)}.get({self._key(join)}, ())"
+        rows = f"{self._table(index)}.get({self._key(join)}, ())"
         if index.store is Store.BY_TIME:
             low = "ever" if join.low is None else python(join.low)
             high = "never" if join.high is None else python(join.high)
-            found = f"{stored(index)}.get({self._key(join)})"
+            found = f"{self._table(index)}.get({self._key(join)})"
             rows = f"between({found}, {int(index.has_rows)}, {low}, {high})"
         yield f"for {row} in {rows}"
         for position, arg in enumerate(join.atom.args):
@@ -308,3 +315,8 @@ def computes(term: Term) -> bool:
         isinstance(t, BinOp | Neg) or (isinstance(t, Call) and t.name in _STEPPED)
         for t in walk(term)
     )
+
+
+def literal(types: TypeTable, pred: str, position: int, const: Const) -> str:
+    """A constant as the column has its values."""
+    return repr(float(const.value) if types.column(pred, position) is Type.FLOAT else const.value)
