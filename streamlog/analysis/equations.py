@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from streamlog.syntax.ast import BinOp, Comparison, Literal, Term, Var
+from streamlog.syntax.ast import Agg, BinOp, Call, Comparison, Const, Literal, Neg, Term, Var
 from streamlog.syntax.walk import variables
 
 
@@ -36,7 +36,7 @@ def solve(equation: Comparison, name: str) -> tuple[Var, Term] | None:
                 left, right = one, BinOp("+", right, other, span=left.span)
             case BinOp("-", one, other):
                 left, right = other, BinOp("-", one, right, span=left.span)
-            case _:
+            case Const() | Neg() | BinOp() | Call() | Agg():
                 return None
 
 

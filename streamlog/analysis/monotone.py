@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from streamlog.syntax.ast import BinOp, Call, Comparison, Const, Neg, Term, Var
+from streamlog.syntax.ast import Agg, BinOp, Call, Comparison, Const, Neg, Term, Var
 from streamlog.syntax.walk import variables
 
 # 1 rises or stays, -1 falls or stays, 0 has nothing to do with it, None cannot be told.
@@ -30,7 +30,7 @@ def direction(term: Term, known: Mapping[str, Direction]) -> Direction:
             return moves if value >= 0 else _turned(moves)
         case Call("max" | "min", args):
             return _together(direction(arg, known) for arg in args)
-        case _:
+        case Const() | BinOp() | Call() | Agg():
             return None if any(v.name in known for v in variables(term)) else 0
 
 

@@ -20,6 +20,7 @@ from streamlog.syntax.ast import (
     Agg,
     Atom,
     Body,
+    Choice,
     Comparison,
     Literal,
     Not,
@@ -185,7 +186,7 @@ class _Check:
                 for inner in body:
                     if not self._holds_of_worse(inner, tainted):
                         yield self._no(inner.span, f"a {self.better} cost may fail here")
-            case _:
+            case Choice():
                 raise ValueError("bodies are desugared")
 
     def _refuses_worse(self, pred: str, position: int, moves: Direction) -> bool:

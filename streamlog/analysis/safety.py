@@ -20,6 +20,7 @@ from streamlog.syntax.ast import (
     Agg,
     Atom,
     Body,
+    Choice,
     Comparison,
     Literal,
     Not,
@@ -179,6 +180,8 @@ def _check_body(
                 yield from _check_body(
                     inner, around, frozenset(), open_positions, "SL0304", frozenset(shared)
                 )
+            case Choice():
+                raise ValueError("bodies are desugared")
 
 
 def _firsts(body: Body) -> Iterator[Var]:

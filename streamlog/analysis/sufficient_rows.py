@@ -111,7 +111,7 @@ class _Scope:
                 case VersionedNot(bodies):
                     for inner in bodies:
                         yield from _Scope(self.case, inner, self.inside).goals()
-                case _:
+                case VersionedAtom() | Comparison():
                     pass
 
     def _sufficient(self, atom: Atom) -> SufficientRows | None:
@@ -229,5 +229,5 @@ def _variables(literal: VersionedAtom | VersionedNot | Comparison) -> Iterator[V
         case VersionedNot(bodies):
             for inner in (x for body in bodies for x in body):
                 yield from _variables(inner)
-        case _:
+        case Comparison():
             yield from variables(literal)

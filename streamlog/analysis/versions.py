@@ -32,6 +32,7 @@ from streamlog.syntax.ast import (
     BinOp,
     Body,
     Call,
+    Choice,
     Comparison,
     Const,
     Literal,
@@ -190,7 +191,7 @@ class _Splitter:
                         negation, current = self._negation(body, literal, terms, current)
                         if negation.bodies:
                             result.append(negation)
-                    case _:
+                    case Choice():
                         raise ValueError("bodies are desugared")
             yield tuple(result), current
 
@@ -311,5 +312,5 @@ def _renamed(term: Term, clocks: Mapping[str, str]) -> Term:
             return BinOp(op, _renamed(left, clocks), _renamed(right, clocks), span=term.span)
         case Call(name, args):
             return Call(name, tuple(_renamed(a, clocks) for a in args), span=term.span)
-        case _:
+        case Const() | Neg() | Agg():
             return term

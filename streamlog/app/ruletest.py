@@ -13,6 +13,7 @@ from streamlog.app.shuffle import Disorder, shuffled
 from streamlog.app.test_script import (
     Answers,
     Check,
+    Cut,
     Event,
     Move,
     Played,
@@ -229,6 +230,8 @@ class _Run:
                     case Check(step):
                         self.seen.append(self.ready.answers(played.engine))
                         self._judge(step, played.engine)
+                    case Move() | Cut():
+                        pass
             self.seen.append(self.ready.answers(played.engine))
         except StepError as error:
             self.problems.append(_failed(self.test, error))

@@ -17,12 +17,15 @@ from streamlog.analysis.safety import OpenPositions, bound_variables
 from streamlog.analysis.schema import Schema
 from streamlog.plan.steps import Exists, Extend, Filter, Index, Join, Step, Store
 from streamlog.syntax.ast import (
+    Agg,
     Atom,
     BinOp,
     Call,
+    Choice,
     Comparison,
     Const,
     Literal,
+    Neg,
     Not,
     Term,
     Type,
@@ -110,7 +113,7 @@ def _ready(rest: list[Literal], known: set[str]) -> tuple[Literal, Step] | None:
                         return literal, Extend(*solved)
             case Atom(pred) if pred in FILTERS and _names(literal) <= known:
                 return literal, Filter(literal)
-            case _:
+            case Atom() | Not() | Choice():
                 pass
     return None
 
@@ -176,7 +179,7 @@ def _alone(time: Var, side: Term, other: Term) -> Term | None:
             return BinOp("-" if op == "+" else "+", other, distance, span=side.span)
         case BinOp("+", Const(int()) as distance, Var() as var) if var == time:
             return BinOp("-", other, distance, span=side.span)
-        case _:
+        case Const() | Neg() | BinOp() | Call() | Agg() | Var():
             return None
 
 

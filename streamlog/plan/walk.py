@@ -27,8 +27,8 @@ def reads(step: Step) -> Iterator[Var]:
                 yield from reads(inner)
         case Fold(_, _, join):
             yield from reads(join)
-        case _:
-            yield from variables(step.test)
+        case Filter(test):
+            yield from variables(test)
 
 
 def bindings(step: Step) -> Iterator[Var]:
@@ -38,7 +38,7 @@ def bindings(step: Step) -> Iterator[Var]:
             yield from variables(atom)
         case Extend(var) | Fold(var):
             yield var
-        case _:
+        case Exists() | Filter():
             pass
 
 
@@ -51,7 +51,7 @@ def joins(steps: Iterable[Step]) -> Iterator[Join]:
                 yield from joins(inner)
             case Fold(_, _, join):
                 yield join
-            case _:
+            case Filter() | Extend():
                 pass
 
 
@@ -105,7 +105,7 @@ def _readings(steps: tuple[Step, ...], later: set[str]) -> Iterator[tuple[Join, 
                 yield from _readings(inner, set())
             case Fold(_, _, join, column):
                 yield join, set() if column is None else {column}
-            case _:
+            case Filter() | Extend():
                 pass
         later |= {v.name for v in reads(step)}
 

@@ -120,7 +120,7 @@ class _Closer:
                 yield evolve(literal, body=self.body(inner))
             case Choice(alternatives):
                 yield evolve(literal, branches=tuple(map(self.body, alternatives)))
-            case _:
+            case Atom() | Comparison():
                 yield literal
 
     def _unfolded(self, call: Atom, open_rule: OpenRule) -> Body:

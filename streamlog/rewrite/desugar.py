@@ -29,14 +29,20 @@ from streamlog.syntax.ast import (
     Choice,
     Comparison,
     Const,
+    Fact,
     Literal,
     Module,
     Neg,
     Not,
+    Output,
     Query,
     Rule,
     Statement,
+    Stream,
+    Table,
     Term,
+    Test,
+    Use,
     Var,
 )
 from streamlog.syntax.walk import map_terms, variables, walk
@@ -99,7 +105,7 @@ def _statement(statement: Statement) -> Statement:
             return evolve(statement, head=head, body=_in_branches(body, fresh))
         case Query(body):
             return evolve(statement, body=_in_branches(body, fresh))
-        case _:
+        case Fact() | Stream() | Table() | Output() | Use() | Test():
             return statement
 
 

@@ -13,11 +13,15 @@ from streamlog.analysis.types import settled
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.query import Binding, evaluate
 from streamlog.syntax.ast import (
+    Agg,
     Atom,
+    BinOp,
     Body,
+    Call,
     Comparison,
     Const,
     Literal,
+    Neg,
     Not,
     Rule,
     Term,
@@ -157,7 +161,7 @@ def _value(term: Term, known: Binding) -> Value | None:
             return value
         case Var(name):
             return known.get(name)
-        case _:
+        case Neg() | BinOp() | Call() | Agg():
             return None
 
 

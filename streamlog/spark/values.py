@@ -304,6 +304,8 @@ def typed(field: str, held: DataType, wanted: Type) -> Reading:
         case Type.FLOAT:
             value = f"IF(ABS({value}) < {_INFINITY}, {value}, NULL)"
             reason = says(_python(field, held), text(" is not a finite number"))
+        case Type.INT | Type.BOOL | Type.DURATION:
+            pass
     return Reading(value, _or_missing(field, reason), value)
 
 

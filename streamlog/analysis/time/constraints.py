@@ -22,6 +22,7 @@ from streamlog.analysis.time.dbm import ZERO, Dbm, Difference
 from streamlog.syntax.ast import (
     INT64_MAX,
     INT64_MIN,
+    Agg,
     BinOp,
     Call,
     Comparison,
@@ -109,7 +110,7 @@ class Terms:
                 return self._extremum((arg, BinOp("-", zero, arg, span=term.span)), 1, seen)
             case Call("floor" | "ceil" as name, (value, step)):
                 return self._rounded(name, term, value, step, seen)
-            case _:
+            case Const() | Neg() | BinOp() | Call() | Agg():
                 return None
 
     def _variable(self, name: str, seen: frozenset[str] = frozenset()) -> tuple[Case, ...] | None:

@@ -20,10 +20,15 @@ from streamlog.analysis.time.dbm import Dbm
 from streamlog.analysis.types import TypeTable
 from streamlog.diagnostics import Diagnostic, Span, finding
 from streamlog.syntax.ast import (
+    Agg,
     Atom,
+    BinOp,
     Body,
+    Call,
+    Choice,
     Comparison,
     Const,
+    Neg,
     Not,
     Rule,
     Term,
@@ -99,7 +104,7 @@ def clock_of(atom: Atom) -> str:
             return name
         case Const(value):
             return f"at {value}"
-        case _:
+        case Neg() | BinOp() | Call() | Agg():
             raise ValueError("goals are desugared")
 
 
@@ -227,7 +232,7 @@ def _formulas(body: Body, schema: Schema, terms: Terms) -> Iterator[tuple[Conjun
             case Atom(pred, (Const() as time, *_)) if schema.is_temporal(pred):
                 clock = Var(clock_of(literal), span=time.span)
                 yield terms.comparison(Comparison("=", clock, time, span=time.span))
-            case _:
+            case Atom() | Not() | Choice():
                 pass
 
 
@@ -254,7 +259,7 @@ def _goals(
             case Not(inner):
                 local, within = inside(body, literal, schema, terms, clocks, possible)
                 yield from _goals(inner, schema, local, within, clocks, depth + 1)
-            case _:
+            case Atom() | Comparison() | Choice():
                 pass
 
 
@@ -310,7 +315,7 @@ def _definitions(body: Body, clocks: set[str]) -> Iterator[tuple[str, Term]]:
                 if name not in seen and not (isinstance(term, Var) and term.name in seen - clocks):
                     seen.add(name)
                     yield name, term
-            case _:
+            case Atom() | Comparison() | Not() | Choice():
                 pass
 
 

@@ -285,6 +285,8 @@ class Nest:
                     clauses.append(f"for {name(var)} in ({self._extended(var, term)},)")
                 case Exists():
                     clauses.append(f"if {self._exists(inner)}")
+                case Fold():
+                    raise ValueError("a fold stands beside the other checks")
         self.depth -= sum(isinstance(s, Join) for s in step.steps)
         if not clauses or not clauses[0].startswith("for"):
             clauses.insert(0, "for _ in (0,)")

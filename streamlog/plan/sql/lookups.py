@@ -51,6 +51,8 @@ def by_time(rows: Rows, step: Exists, wanted: Collection[str]) -> bool:
             _extreme(rows, inner, exp.Max(this=at), exp.GTE, least, step.wanted)
         case [Value() as least, Value() as most]:
             _nearest(rows, inner, at, least, most, step.wanted, wanted)
+        case _:
+            return False
     return True
 
 
