@@ -33,26 +33,6 @@ from streamlog.syntax.pretty import pretty
 WIDTH = 80
 
 
-def _parse(program: Parsed) -> str:
-    return pretty(program.parsed)
-
-
-def _module(program: Parsed) -> str:
-    return pretty(program.module)
-
-
-def _desugar(program: Parsed) -> str:
-    return _printable(program.module)
-
-
-def _close(program: Closed) -> str:
-    return _printable(program.closed.module)
-
-
-def _constants(program: Narrowed) -> str:
-    return _printable(program.for_answers)
-
-
 def _printable(module: Module) -> str:
     return pretty(evolve(module, statements=tuple(map(printable, module.statements))))
 
@@ -90,14 +70,6 @@ def _time(program: Timed) -> str:
     return _lines(f"{head} <- {goal}: {away or 'now'}" for head, goal, away, _ in found)
 
 
-def _strata(program: Stratified) -> str:
-    return show.strata(program.graph, program.strata, program.clocks, WIDTH).plain
-
-
-def _contract(program: Analysed) -> str:
-    return show.contract(program.contract, program.source, WIDTH).plain
-
-
 def _open_predicates(program: Opened) -> str:
     return _lines(
         f"{pretty(split.rule)}\n    core      {pretty(split.core)}"
@@ -106,34 +78,26 @@ def _open_predicates(program: Opened) -> str:
     )
 
 
-def _bistate(program: Bistated) -> str:
-    return show.bistate(program.bistate)
-
-
-def _plan(program: Program) -> str:
-    return explain(program.closed.plan, program.clocks)
-
-
 def _lines(lines: Iterator[str]) -> str:
     return "\n".join(lines)
 
 
 # By pass: the stage that has what it makes, and the text of that.
 DUMPS: dict[str, tuple[type[Compilation], Callable[[Any], str]]] = {
-    "parse": (Parsed, _parse),
-    "load": (Parsed, _module),
-    "desugar": (Parsed, _desugar),
+    "parse": (Parsed, lambda p: pretty(p.parsed)),
+    "load": (Parsed, lambda p: pretty(p.module)),
+    "desugar": (Parsed, lambda p: _printable(p.module)),
     "schema": (Resolved, _schema),
     "types": (Typed, _types),
     "safety": (Safe, _safety),
     "time": (Timed, _time),
-    "strata": (Stratified, _strata),
-    "contract": (Analysed, _contract),
+    "strata": (Stratified, lambda p: show.strata(p.graph, p.strata, p.clocks, WIDTH).plain),
+    "contract": (Analysed, lambda p: show.contract(p.contract, p.source, WIDTH).plain),
     "open_predicates": (Opened, _open_predicates),
-    "close": (Closed, _close),
-    "constants": (Narrowed, _constants),
-    "bistate": (Bistated, _bistate),
-    "plan": (Program, _plan),
+    "close": (Closed, lambda p: _printable(p.closed.module)),
+    "constants": (Narrowed, lambda p: _printable(p.for_answers)),
+    "bistate": (Bistated, lambda p: show.bistate(p.bistate)),
+    "plan": (Program, lambda p: explain(p.closed.plan, p.clocks)),
 }
 
 

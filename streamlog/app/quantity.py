@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streamlog.syntax.ast import Type
+from streamlog.syntax.literals import UNITS
 
 Clocks = Mapping[str, Type | None]
-
-_UNITS = (
-    ("d", 86_400_000_000),
-    ("h", 3_600_000_000),
-    ("min", 60_000_000),
-    ("s", 1_000_000),
-    ("ms", 1_000),
-    ("us", 1),
-)
 
 
 def quantity(value: int, clock: Type | None) -> str:
@@ -29,7 +21,7 @@ def quantity(value: int, clock: Type | None) -> str:
     if value > 1000 and 0 < short <= 2:
         return f"{quantity(value + short, clock)} - {short} us"
     parts = []
-    for unit, size in _UNITS:
+    for unit, size in reversed([u for u in UNITS.items() if u[0] != "week"]):
         if count := value // size:
             parts.append(f"{count} {unit}")
         value %= size

@@ -213,13 +213,7 @@ class Commands:
                 evolve(promised, predicates=(promised[name],)), program.source, self.width
             )
 
-    def contract(self, rest: str) -> Iterator[Printed]:
-        yield from self._view("contract")
-
-    def plan(self, rest: str) -> Iterator[Printed]:
-        yield from self._view("plan")
-
-    def _view(self, name: str) -> Iterator[Printed]:
+    def view(self, name: str) -> Iterator[Printed]:
         program = self.session.program
         if not program.schema.rules:
             yield "there are no rules yet"
@@ -322,6 +316,10 @@ def _positive(text: str) -> int | None:
     return int(text) or None if text.isascii() and text.isdigit() else None
 
 
+def _view(name: str) -> Callable[[Commands, str], Iterator[Printed]]:
+    return lambda commands, rest: commands.view(name)
+
+
 # In the order of the help.
 COMMANDS = {
     c.name: c
@@ -339,8 +337,8 @@ COMMANDS = {
         Command(
             "explain", "[PRED|CODE]", "a predicate, a code, the last finding", Commands.explain
         ),
-        Command("contract", "", "delay, release and state of each predicate", Commands.contract),
-        Command("plan", "", "joins, indexes and what each rule waits for", Commands.plan),
+        Command("contract", "", "delay, release and state of each predicate", _view("contract")),
+        Command("plan", "", "joins, indexes and what each rule waits for", _view("plan")),
         Command("batch", "on|off", "accept what only the end of the data decides", Commands.batch),
         Command("limit", "[WHAT N]", "the limits that stop an evaluation", Commands.limit),
         Command("engine", "spark|local", "the engine that evaluates the program", Commands.engine),

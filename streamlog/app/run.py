@@ -12,10 +12,6 @@ from click.core import ParameterSource
 from streamlog.app.inputs import TARGET, batch_option, compile_target
 from streamlog.app.limits import limit_options, limits_of
 
-ENGINES = ("spark", "local")
-KINDS = ("csv", "jsonl", "parquet")
-STRATEGIES = ("kernel", "fixpoint", "graph")
-EVERY = 10_000
 # What only one engine has a use for.
 _LOCAL = ("every",)
 _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages", "strategy")
@@ -25,7 +21,7 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages", "st
 @click.argument("program", metavar="FILE", type=TARGET)
 @click.option(
     "--engine",
-    type=click.Choice(ENGINES),
+    type=click.Choice(["spark", "local"]),
     default="spark",
     show_default=True,
     envvar="STREAMLOG_ENGINE",
@@ -78,7 +74,7 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages", "st
     "--every",
     metavar="N",
     type=click.IntRange(min=1),
-    default=EVERY,
+    default=10_000,
     show_default=True,
     help="Local: evaluate after every N rows read.",
 )
@@ -95,7 +91,7 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages", "st
 )
 @click.option(
     "--kind",
-    type=click.Choice(KINDS),
+    type=click.Choice(["csv", "jsonl", "parquet"]),
     help="Spark: the format of the files to come, for a folder that is still empty.",
 )
 @click.option("--master", metavar="URL", help="Spark: the master.  [default: local[*]]")
@@ -103,7 +99,7 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages", "st
 @click.option("--packages", metavar="COORDINATES", multiple=True, help="Spark: from Maven.")
 @click.option(
     "--strategy",
-    type=click.Choice(STRATEGIES),
+    type=click.Choice(["kernel", "fixpoint", "graph"]),
     help="Spark: how to evaluate recursive rules; overrides the cost rule.",
 )
 @limit_options

@@ -23,6 +23,7 @@ from streamlog.app.formats import count
 from streamlog.app.places import check_places, pairs
 from streamlog.app.render import console
 from streamlog.app.snippet import visible
+from streamlog.app.tables import flat
 from streamlog.compiler import Program, focused
 from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import LimitError, Limits
@@ -174,7 +175,7 @@ class Run(ABC):
     ) -> None:
         out = console(stderr=True)
         for block in (*figures_tables(columns, rows, answers), *more):
-            out.print(block)
+            out.print(flat(block, out.width))
 
 
 def execute(engine: type[Run], program: Program, options: Options) -> int:
