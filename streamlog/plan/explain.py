@@ -80,46 +80,49 @@ def _index(index: Index, plan: Plan) -> str:
     key += _where(index)
     how = {
         Store.ROWS: "",
-        Store.BY_TIME: ", in the order of time",
-        Store.EARLIEST: ", the earliest timestamp alone",
+        Store.BY_TIME: ", in time order",
+        Store.EARLIEST: "; stores the earliest timestamp",
     }
-    old = f"; of old ones {_kept(index, found)}" if (found := plan.thinned.get(index)) else ""
-    final = ", final rows alone" if index.settled else ""
+    old = f"; once old, only {_kept(index, found)}" if (found := plan.thinned.get(index)) else ""
+    final = ", final rows only" if index.settled else ""
     stored = _stored(index, plan.arity[index.pred])
     return f"{index.pred} {key}{how[index.store]}{final}{stored}{old}"
 
 
 def _kept(index: Index, old: Old) -> str:
-    """`those with the highest column 3`."""
+    """`the highest column 3 per column 1`."""
     parts = []
     for rows in old.sufficient:
         if rows.best is None:
-            parts.append("that differ in their timestamp, one")
+            parts.append("one for each combination of values")
+            continue
+        group = [p for p in rows.best.group if p not in dict(index.where)]
+        per = f" per {_places(group)}" if group else ""
+        if rows.best.column == 0:
+            parts.append(f"the {'latest' if rows.best.highest else 'earliest'}{per}")
         else:
-            value = f"column {rows.best.column + 1}" if rows.best.column else "timestamp"
-            words = f"with the {'highest' if rows.best.highest else 'lowest'} {value}"
-            group = [p for p in rows.best.group if p not in dict(index.where)]
-            parts.append(words + (f" by {_places(group)}" if group else ""))
+            extreme = "highest" if rows.best.highest else "lowest"
+            parts.append(f"the {extreme} column {rows.best.column + 1}{per}")
     return " and ".join(parts)
 
 
 def _stored(index: Index, arity: int) -> str:
-    """`, of each only column 3`, where that is not all."""
-    words = f", running totals of {_places(index.sums)}" if index.sums else ""
+    """`; stores column 3`, where that is not all."""
+    words = f"; running totals of {_places(index.sums)}" if index.sums else ""
     known = index.known(arity)
     if index.store is Store.EARLIEST or len(known) == arity:
         return words
     own = sorted(known - index.fixed - set(index.sums))
     if not own:
-        return f", only whether there is one{words}"
-    once = ", alike ones once" if index.is_set else ""
-    return f", of each only {_places(own)}{words}{once}"
+        return f"; stores only whether there is one{words}"
+    once = ", deduplicated" if index.is_set else ""
+    return f"; stores {_places(own)}{once}{words}"
 
 
 def _where(index: Index) -> str:
-    """`, of those with column 2 = red`."""
+    """`, where column 2 = red`."""
     values = [f"column {p + 1} = {pretty(const)}" for p, const in index.where]
-    return f", of those with {' and '.join(values)}" if values else ""
+    return f", where {' and '.join(values)}" if values else ""
 
 
 def _columns(key: tuple[int, ...]) -> str:

@@ -14,6 +14,7 @@ from fixture_pairs import FIXTURES, compare, params
 from streamlog.app.dumps import dump
 from streamlog.compiler import compile_source
 from streamlog.diagnostics import Source
+from streamlog.plan.rewrites import REWRITES as PLAN_REWRITES
 
 REWRITES = ("bistate", "close", "constants", "desugar", "open_predicates", "plan")
 NO_PROGRAM = ("open_predicates", "plan")  # shown in words
@@ -36,3 +37,8 @@ def test_expected_text_is_a_program(name: str, title: str, program: str, expecte
 
 def test_every_fixture_is_read() -> None:
     assert {p.stem for p in FIXTURES.glob("*.txt")} == {*REWRITES, *ELSEWHERE}
+
+
+def test_every_rewrite_of_the_plan_has_a_pair() -> None:
+    shown = {title.split(":")[0] for name, title, *_ in (p.values for p in PAIRS) if name == "plan"}
+    assert {r.name for r in PLAN_REWRITES} <= shown
