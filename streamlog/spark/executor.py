@@ -49,7 +49,6 @@ class SparkExecutor:
         self._given = dict(types_of_rows(self._tables))
         self._kept: dict[str, list[Row]] = {}
         self._states: dict[int, pa.Table] = {}
-        self._uses_tick = any(TICK in c.preds for c in self.plan.components)
         self._strategies: Mapping[str, Strategy] | None = None
         self._evaluated: Evaluation | None = None
         self._before: Frontiers | None = None
@@ -100,7 +99,7 @@ class SparkExecutor:
 
     def _moment(self, arrived: Mapping[str, Sequence[Row]], progress: Mapping[str, int]) -> Moment:
         contract, streams = self.program.contract, self.schema.streams
-        now = Frontiers(contract, streams, self._uses_tick)
+        now = Frontiers(contract, streams)
         now.move(progress)
         times = [int(rows[-1][0]) for rows in arrived.values() if rows]
         times += (at for at in progress.values() if at < END)
