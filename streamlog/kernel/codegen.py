@@ -15,7 +15,6 @@ from typing import TypeAlias
 from attrs import frozen
 
 from streamlog.analysis.types import TypeTable
-from streamlog.kernel import stores
 from streamlog.kernel.state import GroupState, State
 from streamlog.plan.pivot import seat
 from streamlog.plan.python.generated import Generated
@@ -36,7 +35,7 @@ from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import variables
 
 SOURCE = "<streamlog kernel>"
-_NAMES = {**FUNCTIONS, "once": stores.ONCE, "seat": seat}
+_NAMES = {**FUNCTIONS, "seat": seat}
 
 OnRows: TypeAlias = Callable[[Sequence[Row]], None]
 

@@ -10,6 +10,7 @@ from streamlog.kernel.state import RuleState, State
 from streamlog.plan.steps import Index, Plan, Store
 from streamlog.runtime.executor import Row
 from streamlog.runtime.frontier import Frontiers
+from streamlog.runtime.indexes import fill
 from streamlog.syntax.ast import Var
 
 _LEAST = 500  # rows that are not worth going through
@@ -96,13 +97,17 @@ class Memory:
         }
 
     def rows(self, index: Index) -> Iterator[Row]:
-        """What an index holds, as rows of the predicate: what it does not know is None."""
+        """What an index holds."""
+        return self._whole(index, stores.saved(index, self.state.stored(index)))
+
+    def _whole(self, index: Index, saved: list[Row]) -> Iterator[Row]:
+        """As rows of the predicate: what the index does not know is None."""
         arity = self.plan.arity[index.pred]
         values: list[Any] = [None] * arity
         for position, const in index.where:
             values[position] = const.value
         places = stores.positions(index, arity)
-        for row in stores.saved(index, self.state.stored(index)):
+        for row in saved:
             for position, value in zip(places, row, strict=True):
                 values[position] = value
             yield tuple(values)
@@ -123,8 +128,8 @@ class Memory:
     def load(self, saved: Mapping[str, list[Row]]) -> None:
         state = self.state
         for index in self.plan.indexes:
-            rows, arity = saved[f"index {index.name}"], self.plan.arity[index.pred]
-            stores.load(index, state.stored(index), rows, arity)
+            state.stored(index).clear()
+            fill(index, state.stored(index), self._whole(index, saved[f"index {index.name}"]))
         for number, rule in state.rules.items():
             rule.pending[:] = saved[f"pending {number}"]
         for pred, relation in state.relations.items():

@@ -48,8 +48,7 @@ class Kernel:
         self.limits = limits or Limits()
         self._streams = program.schema.streams
         self._temporal = {n for n in self.plan.arity if program.schema.is_temporal(n)}
-        self._uses_tick = any(TICK in c.preds for c in self.plan.components)
-        self._frontiers = Frontiers(program.contract, self._streams, self._uses_tick)
+        self._frontiers = Frontiers(program.contract, self._streams)
         self._potential = program.strata.potential
         self._stratum = program.strata.stratum
         # Tables first: nothing in them depends on a stream, and joins expect them to be there.

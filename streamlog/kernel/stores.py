@@ -2,7 +2,7 @@
 
     EARLIEST   a timestamp
     ROWS       a list of rows; a dict of them where those that look alike are stored once; `ONCE`
-               where there is nothing to know but that there is one
+               (`runtime.functions`) where there is nothing to know but that there is one
     BY_TIME    lists side by side, in the order of time: timestamps; rows, if `has_rows`; and
                running totals, which start with one more: that before the first row
 
@@ -12,7 +12,7 @@ A key of one column is its value, and so is a row of which one column is stored.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -21,7 +21,6 @@ from streamlog.plan.steps import Index, Store
 from streamlog.runtime.executor import Row
 
 Stored = dict[Any, Any]
-ONCE = ((),)
 
 
 # -------------------------------------------------------------------------- saving
@@ -59,42 +58,6 @@ def _flat(index: Index, key: Any, held: Any) -> Iterator[Row]:
             row = held[1][at] if index.columns is None else _many(held[1][at], index.columns)
         sums = held[1 + index.has_rows :]
         yield (*keys, time, *row, *(totals[at + 1] - totals[at] for totals in sums))
-
-
-def load(index: Index, stored: Stored, rows: Iterable[Row], arity: int) -> None:
-    """What `saved` returned, in the same order."""
-    stored.clear()
-    width = len(index.key)
-    for row in rows:
-        match index.store:
-            case Store.EARLIEST:
-                stored[_one(row[1:])] = row[0]
-            case Store.ROWS if index.columns is None:
-                stored.setdefault(key_of(index, row), []).append(row)
-            case Store.ROWS if index.is_set and not index.columns:
-                stored[_one(row)] = ONCE
-            case Store.ROWS if index.is_set:
-                stored.setdefault(_one(row[:width]), {})[_one(row[width:])] = None
-            case Store.ROWS:
-                stored.setdefault(_one(row[:width]), []).append(_one(row[width:]))
-            case Store.BY_TIME:
-                key, after = _one(row[:width]), row[width + 1 :]
-                held = stored.get(key)
-                if held is None:
-                    held = stored[key] = nothing(index)
-                held[0].append(row[width])
-                if index.has_rows:
-                    size = arity if index.columns is None else len(index.columns)
-                    one = after[:size]
-                    held[1].append(one if index.columns is None else _one(one))
-                    after = after[size:]
-                for totals, value in zip(held[1 + index.has_rows :], after, strict=True):
-                    totals.append(totals[-1] + value)
-
-
-def nothing(index: Index) -> tuple[list[Any], ...]:
-    """Lists by time without rows."""
-    return ([], *([[]] if index.has_rows else []), *([0] for _ in index.sums))
 
 
 def key_of(index: Index, row: Row) -> Any:

@@ -8,9 +8,9 @@ from attrs import frozen
 
 from streamlog.analysis.builtins import FILTERS, TICK
 from streamlog.analysis.equations import solve
-from streamlog.analysis.schema import Kind
 from streamlog.analysis.types import settled
 from streamlog.runtime.engine import Engine
+from streamlog.runtime.frontier import delays
 from streamlog.runtime.query import Binding, evaluate
 from streamlog.syntax.ast import (
     Agg,
@@ -22,7 +22,6 @@ from streamlog.syntax.ast import (
     Const,
     Literal,
     Neg,
-    Not,
     Rule,
     Term,
     Type,
@@ -82,12 +81,10 @@ class Absences:
     def __init__(self, engine: Engine) -> None:
         self.engine, self.schema = engine, engine.schema
         self.types, self.safety = engine.program.types, engine.program.safety
-        self.contract = engine.program.contract
+        self.delays = delays(engine.program.contract, engine.schema.streams)
 
-    def of(self, negation: Not, rule: Rule, binding: Binding) -> Absence:
-        return self._absence(negation.body, rule, binding)
-
-    def _absence(self, body: Body, rule: Rule, binding: Binding) -> Absence:
+    def of(self, body: Body, rule: Rule, binding: Binding) -> Absence:
+        """Of a conjunction that has no solution with these values."""
         known, rest = _solved(body, binding)
         atoms = [x for x in rest if isinstance(x, Atom) and x.pred not in FILTERS]
         goals, used = [], []
@@ -117,13 +114,7 @@ class Absences:
 
     def _closed(self, goal: Gone) -> Iterator[Closed]:
         """The streams that the goal rests on, how far they had to come and have come."""
-        if goal.pred == TICK:
-            delays: dict[str, int | None] = dict.fromkeys(self.schema.streams, 0)
-        elif self.schema[goal.pred].kind is Kind.STREAM:
-            delays = {goal.pred: 0}
-        else:
-            delays = {d.stream: d.by for d in self.contract[goal.pred].delays}
-        for stream, by in delays.items():
+        for stream, by in self.delays[goal.pred].items():
             progress = self.engine.progress[stream].progress
             needed = None
             if goal.high is not None and by is not None:
@@ -140,7 +131,7 @@ class Absences:
                 if isinstance(parameter, Var) and value is not None:
                     given[parameter.name] = value
             for body in branches(rule.body):
-                yield rule, self._absence(body, rule, given)
+                yield rule, self.of(body, rule, given)
 
     def _text(self, literal: Literal, rule: Rule, known: Binding) -> str:
         def valued(term: Term) -> Term:

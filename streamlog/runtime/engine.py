@@ -15,7 +15,16 @@ from streamlog.analysis.builtins import TICK
 from streamlog.analysis.schema import Kind
 from streamlog.compiler import Program
 from streamlog.diagnostics import did_you_mean
-from streamlog.runtime.executor import BEGIN, END, Executor, ExecutorFactory, Limits, Measured, Row
+from streamlog.runtime.executor import (
+    BEGIN,
+    END,
+    Executor,
+    ExecutorFactory,
+    Limits,
+    Measured,
+    Resumable,
+    Row,
+)
 from streamlog.runtime.history import History
 from streamlog.runtime.ingest import Checker, RawRow, Reject
 from streamlog.runtime.progress import Progress
@@ -312,7 +321,7 @@ class Engine:
             tables[f"memory {name}"] = rows
         for name, rows in self._history.rows.items():
             tables[f"history {name}"] = rows
-        for name, rows in self.executor.save().items():
+        for name, rows in self._resumable.save().items():
             tables[f"executor {name}"] = rows
         return Saved(figures, tables)
 
@@ -320,7 +329,7 @@ class Engine:
         """Go on from what `save` returned. For an engine that has not run yet."""
         figures, tables = saved.figures, saved.tables
         if figures["remembers"] != self.remembers:
-            raise EngineError("the saved engine had other ideas about what to remember")
+            raise EngineError(f"the engine was saved with remember={figures['remembers']}")
         for name, (progress, seen, reached, ended) in figures["clocks"].items():
             clock = self.progress[name]
             clock.progress, clock.seen, clock.reached, clock.ended = progress, seen, reached, ended
@@ -337,10 +346,19 @@ class Engine:
         for name in self._history.rows:
             self._history.rows[name] = list(tables[f"history {name}"])
         start = "executor "
-        self.executor.load(
+        self._resumable.load(
             {k.removeprefix(start): list(v) for k, v in tables.items() if k.startswith(start)}
         )
         self.late, self.rejects = [], []
+
+    @property
+    def _resumable(self) -> Resumable:
+        if not isinstance(self.executor, Resumable):
+            raise EngineError(
+                f"{type(self.executor).__name__} cannot save its state; "
+                "on Spark, `streamlog.spark.start` has checkpoints"
+            )
+        return self.executor
 
     @cached_property
     def tables_sha256(self) -> str:

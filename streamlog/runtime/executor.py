@@ -65,6 +65,11 @@ class Executor(Protocol):
     def holding(self) -> Mapping[str, list[Row]]:
         """The rows in memory that future answers may still need, by predicate, sorted."""
 
+
+@runtime_checkable
+class Resumable(Executor, Protocol):
+    """An executor whose state can be saved, to go on from in another process."""
+
     def save(self) -> Mapping[str, list[Row]]:
         """Everything that must survive a restart, as rows by table name."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from streamlog.analysis.builtins import TICK
 from streamlog.analysis.contract import Contract
@@ -10,24 +10,25 @@ from streamlog.plan.steps import Reader, RulePlan
 from streamlog.runtime.executor import BEGIN, END
 
 
+def delays(contract: Contract, streams: Collection[str]) -> dict[str, dict[str, int | None]]:
+    """By predicate and stream, how far beyond a fact the stream must have come for the fact to be
+    certain; None: to its end."""
+    derived = {p.predicate.name: {d.stream: d.by for d in p.delays} for p in contract.predicates}
+    return derived | {s: {s: 0} for s in streams} | {TICK: dict.fromkeys(streams, 0)}
+
+
 class Frontiers:
     """`complete(p)` is the time before which everything of p is known: the least, over the
     streams it depends on, of the stream's progress minus the delay (TSA's propagation)."""
 
-    def __init__(self, contract: Contract, streams: Iterable[str], uses_tick: bool) -> None:
-        self._delays: dict[str, tuple[tuple[str, int | None], ...]] = {
-            p.predicate.name: tuple((d.stream, d.by) for d in p.delays) for p in contract.predicates
-        }
-        for stream in streams:
-            self._delays[stream] = ((stream, 0),)
-        if uses_tick:
-            self._delays[TICK] = tuple((s, 0) for s in streams)
+    def __init__(self, contract: Contract, streams: Collection[str]) -> None:
+        self._delays = delays(contract, streams)
         self._complete: dict[str, int] = {}
 
     def move(self, progress: Mapping[str, int]) -> None:
         self._complete = {
-            pred: min((_back(progress.get(s, BEGIN), by) for s, by in delays), default=END)
-            for pred, delays in self._delays.items()
+            pred: min((_back(progress.get(s, BEGIN), by) for s, by in mine.items()), default=END)
+            for pred, mine in self._delays.items()
         }
 
     def complete(self, pred: str) -> int:
@@ -35,10 +36,10 @@ class Frontiers:
 
     def foresight(self, pred: str) -> int:
         """How far beyond the progress of its streams a predicate is complete."""
-        delays = [by for _, by in self._delays.get(pred, ())]
-        if not delays or any(by is None for by in delays):
+        behind = self._delays.get(pred, {}).values()
+        if not behind or None in behind:
             return 0
-        return max(0, -max(by for by in delays if by is not None))
+        return max(0, -max(by for by in behind if by is not None))
 
     def limit(self, rule: RulePlan) -> int:
         """Candidates of a conjunction earlier than this can be decided."""

@@ -113,6 +113,8 @@ def put_late(stored: Any, time: int, rows: Sequence[Any], values: Sequence[Any])
         totals[at + 1 :] = [totals[at] + value, *(total + value for total in totals[at + 1 :])]
 
 
+ONCE = ((),)  # rows of which nothing is stored but that there is one
+
 # What generated code may name, besides Python's own.
 FUNCTIONS: dict[str, Any] = {
     "whole": whole,
@@ -127,6 +129,7 @@ FUNCTIONS: dict[str, Any] = {
     "between": between,
     "any_between": any_between,
     "put_late": put_late,
+    "once": ONCE,
     "never": END,
     "ever": BEGIN,
 }

@@ -21,13 +21,14 @@ from streamlog.compiler import Program
 from streamlog.diagnostics import Diagnostic, Source, did_you_mean
 from streamlog.plan.order import exists
 from streamlog.plan.python.generated import Generated
-from streamlog.plan.python.inserts import as_tuple, insert
+from streamlog.plan.python.inserts import as_tuple
 from streamlog.plan.python.nest import Nest
 from streamlog.plan.python.terms import name, python
 from streamlog.plan.steps import Index
 from streamlog.rewrite.desugar import desugar
 from streamlog.runtime.executor import Row
 from streamlog.runtime.functions import FUNCTIONS, EvaluationError, whole
+from streamlog.runtime.indexes import fill
 from streamlog.syntax.ast import (
     Body,
     Comparison,
@@ -181,16 +182,10 @@ class Solver:
     def _index(self, index: Index) -> Any:
         if index not in self.indexes:
             is_open = bool(self.open.get(index.pred))
-            self.indexes[index] = _Called(self, index) if is_open else self._filled(index)
+            self.indexes[index] = _Called(self, index) if is_open else {}
+            if not is_open:
+                fill(index, self.indexes[index], self.relation(index.pred))
         return self.indexes[index]
-
-    def _filled(self, index: Index) -> dict[Any, Any]:
-        table: dict[Any, Any] = {}
-        out = Generated()
-        with out.function("fill", "rows"), out.block("for row in rows:"):
-            insert(out, index, table, in_order=False)
-        out.run(_SOURCE, FUNCTIONS)["fill"](self.relation(index.pred))
-        return table
 
     @contextmanager
     def deeper(self, pred: str) -> Iterator[None]:

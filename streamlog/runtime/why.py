@@ -8,13 +8,13 @@ inputs alone and never on itself.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from math import isclose
 from typing import Any, TypeAlias
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from streamlog.analysis.builtins import FILTERS, TICK
 from streamlog.analysis.schema import Kind
@@ -141,28 +141,20 @@ class _Conjunction:
         shown = (*self.variables.values(), *values)
         self._solve = solver.by_head(rule, body, self._given, shown)
 
-    def solutions(self, fact: Fact) -> Iterator[_Solution]:
+    def solutions(self, fact: Fact) -> Iterator[_Way]:
         for row in self._solve(*(fact.row[i] for i in self._given)):
             binding = dict(zip(self.variables, row, strict=False))
-            yield _Solution(self, binding, row[len(binding) :])
-
-
-@frozen(eq=False)
-class _Solution:
-    conjunction: _Conjunction
-    binding: Binding
-    values: Row  # to aggregate
-
-    @property
-    def needs(self) -> tuple[Fact, ...]:
-        return _facts(self.conjunction.goals, self.binding)
+            yield _Way(self, binding, row[len(binding) :], _facts(self.goals, binding))
 
 
 @frozen(eq=False)
 class _Way:
-    """One way to make a fact."""
+    """One way to make a fact: a solution of a conjunction. An aggregate has several, of which this
+    is the first: their number, and what the first few need."""
 
-    solution: _Solution
+    conjunction: _Conjunction
+    binding: Binding
+    values: Row  # to aggregate
     needs: tuple[Fact, ...]
     group: tuple[int, tuple[tuple[Fact, ...], ...]] | None = None
 
@@ -171,7 +163,6 @@ class _Search:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.schema, self.open = engine.schema, engine.program.safety.open
-        self.contract = engine.program.contract
         self.types = engine.program.types
         self.sets: dict[str, frozenset[Row]] = {}
         self.solver = Solver(engine.program, self.types, engine.relation)
@@ -191,8 +182,7 @@ class _Search:
             return Missing(fact, tuple(self._candidates(fact)), tuple(self._waits(fact)))
         if self.is_input(fact):
             return Given(fact, self.origin(fact))
-        chosen = self._derivation(fact)
-        return _Builder(self, chosen).proof(fact)
+        return self._proof(fact, self._derivation(fact))
 
     def is_input(self, fact: Fact) -> bool:
         """Whether it needs no rule. A predicate that rules define may have facts of its own."""
@@ -228,29 +218,46 @@ class _Search:
     def _settled(self) -> dict[Fact, _Way]:
         """From the inputs upwards, in the order of height: for each fact the lowest way."""
         chosen: dict[Fact, _Way] = {}
-        users: dict[Fact, list[tuple[Fact, int]]] = {}
-        missing: dict[tuple[Fact, int], int] = {}
-        ready: list[tuple[Fact, int]] = []
+        users: dict[Fact, list[tuple[Fact, _Way]]] = {}
+        missing: dict[_Way, int] = {}
+        ready: list[tuple[Fact, _Way]] = []
         for fact, ways in self.ways.items():
-            for number, way in enumerate(ways):
+            for way in ways:
                 needs = {n for n in way.needs if not self.is_input(n)}
-                missing[fact, number] = len(needs)
+                missing[way] = len(needs)
                 for need in needs:
-                    users.setdefault(need, []).append((fact, number))
+                    users.setdefault(need, []).append((fact, way))
                 if not needs:
-                    ready.append((fact, number))
-        while ready:
-            above: list[tuple[Fact, int]] = []
-            for fact, number in ready:
-                if fact in chosen:
-                    continue
-                chosen[fact] = self.ways[fact][number]
+                    ready.append((fact, way))
+        for fact, way in ready:
+            if fact not in chosen:
+                chosen[fact] = way
                 for user in users.get(fact, ()):
-                    missing[user] -= 1
-                    if not missing[user]:
-                        above.append(user)
-            ready = above
+                    missing[user[1]] -= 1
+                    if not missing[user[1]]:
+                        ready.append(user)
         return chosen
+
+    def _proof(self, target: Fact, chosen: Mapping[Fact, _Way]) -> Proof:
+        """The chosen ways put together; a fact that is used several times is one object."""
+        queue = [target]
+        needed = {target}
+        for fact in queue:
+            more = {n for n in chosen[fact].needs if n in chosen} - needed
+            needed |= more
+            queue += more
+        made: dict[Fact, Proof] = {}
+
+        def proofs(facts: Iterable[Fact]) -> tuple[Proof, ...]:
+            return tuple(made.get(f) or Given(f, self.origin(f)) for f in facts)
+
+        for fact, way in chosen.items():
+            if fact in needed:
+                rule, negations = way.conjunction.rule, way.conjunction.negations
+                absences = tuple(self.absences.of(n.body, rule, way.binding) for n in negations)
+                group = way.group and Group(way.group[0], tuple(map(proofs, way.group[1])))
+                made[fact] = Derived(fact, rule, way.binding, proofs(way.needs), absences, group)
+        return made[target]
 
     def _ways_of(self, fact: Fact) -> list[_Way]:
         if fact not in self.ways:
@@ -262,9 +269,9 @@ class _Search:
         for rule in self.schema.rules_of.get(fact.pred, ()):
             found = (s for c in self._conjunctions(rule) for s in c.solutions(fact))
             if any(isinstance(a, Agg) for a in rule.head.args):
-                yield from self._grouped(list(found), fact)
+                yield from self._grouped(found, fact)
             else:
-                yield from (_Way(solution, solution.needs) for solution in found)
+                yield from found
 
     def _conjunctions(self, rule: Rule) -> Iterator[_Conjunction]:
         for body in branches(rule.body):
@@ -272,13 +279,14 @@ class _Search:
                 self.conjunctions[id(body)] = _Conjunction(self.solver, rule, body)
             yield self.conjunctions[id(body)]
 
-    def _grouped(self, found: list[_Solution], fact: Fact) -> Iterator[_Way]:
+    def _grouped(self, solutions: Iterable[_Way], fact: Fact) -> Iterator[_Way]:
         """All solutions of the group, once each. For `min` and `max` the best is the reason."""
-        found = list({tuple(s.binding.items()): s for s in found}.values())
+        found = list({tuple(s.binding.items()): s for s in solutions}.values())
         if not found:
             return
-        count, orders = len(found), [self._order(s) for s in found]
-        aggregates = found[0].conjunction.aggregates
+        timed = self.schema.is_temporal
+        orders: Any = [tuple(n.row[0] for n in s.needs if timed(n.pred)) for s in found]
+        count, aggregates = len(found), found[0].conjunction.aggregates
         for number, (position, agg) in enumerate(aggregates):
             result = function(agg.func, self.types.column(fact.pred, position))
             value: Any = fact.row[position]
@@ -290,12 +298,7 @@ class _Search:
             found = [s for s in found if s.values[0] == fact.row[position]][:1]
         samples = tuple(s.needs for s in found[:SHOWN_SOLUTIONS])
         needs = tuple(n for sample in samples for n in sample)
-        yield _Way(found[0], needs, (count, samples))
-
-    def _order(self, solution: _Solution) -> tuple[Any, ...]:
-        """The timestamps of its goals, for `first` and `last`."""
-        needs = zip(solution.conjunction.goals, solution.needs, strict=True)
-        return tuple(f.row[0] for goal, f in needs if self.schema.is_temporal(goal.pred))
+        yield evolve(found[0], needs=needs, group=(count, samples))
 
     # ------------------------------------------------------------------- what is not there
 
@@ -316,7 +319,7 @@ class _Search:
                     against = (f for n in negations for f in self._excluding(n, solution))
                     yield Candidate(rule, solution.needs, tuple(against))
 
-    def _excluding(self, negation: Not, solution: _Solution) -> tuple[Fact, ...]:
+    def _excluding(self, negation: Not, solution: _Way) -> tuple[Fact, ...]:
         """The facts of the first solution that the negated goals have."""
         goals = _goals(negation.body)
         own = {v.name: v for goal in goals for v in variables(goal)}
@@ -327,14 +330,8 @@ class _Search:
 
     def _waits(self, fact: Fact) -> Iterator[Wait]:
         """The streams that have not passed what the fact's decision needs."""
-        predicate = self.schema[fact.pred]
-        time = fact.row[0] if predicate.temporal and fact.row else None
-        delays: Sequence[tuple[str, int | None]] = [
-            (d.stream, d.by) for d in self.contract[fact.pred].delays
-        ]
-        if predicate.kind is Kind.STREAM:
-            delays = [(fact.pred, 0)]
-        for stream, by in delays:
+        time = fact.row[0] if self.schema.is_temporal(fact.pred) else None
+        for stream, by in self.absences.delays[fact.pred].items():
             progress = self.engine.progress[stream].progress
             needs = time + by if isinstance(time, int) and by is not None else None
             if progress < END and (needs is None or progress <= needs):
@@ -351,43 +348,6 @@ class _Search:
     @cached_property
     def _given(self) -> Mapping[str, set[tuple[object, ...]]]:
         return {name: {fact.row for fact in facts} for name, facts in self.schema.facts_of.items()}
-
-
-class _Builder:
-    """Puts the chosen ways together; a fact that is used several times is one object."""
-
-    def __init__(self, search: _Search, chosen: Mapping[Fact, _Way]) -> None:
-        self.search, self.chosen = search, chosen
-        self.made: dict[Fact, Proof] = {}
-
-    def proof(self, target: Fact) -> Proof:
-        stack = [target]
-        while stack:
-            fact = stack[-1]
-            if fact in self.made:
-                stack.pop()
-                continue
-            if self.search.is_input(fact):
-                self.made[fact] = Given(fact, self.search.origin(fact))
-                continue
-            way = self.chosen[fact]
-            waiting = [n for n in way.needs if n not in self.made]
-            if waiting:
-                stack += waiting
-                continue
-            self.made[fact] = self._derived(fact, way)
-        return self.made[target]
-
-    def _derived(self, fact: Fact, way: _Way) -> Derived:
-        conjunction, binding = way.solution.conjunction, way.solution.binding
-        rule, of = conjunction.rule, self.search.absences.of
-        absences = tuple(of(n, rule, binding) for n in conjunction.negations)
-        goals = tuple(self.made[n] for n in way.needs)
-        group = None
-        if way.group is not None:
-            count, samples = way.group
-            group = Group(count, tuple(tuple(self.made[n] for n in s) for s in samples))
-        return Derived(fact, rule, binding, goals, absences, group)
 
 
 def _negations(body: Body) -> tuple[Not, ...]:

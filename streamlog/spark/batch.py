@@ -145,7 +145,7 @@ def _at_the_end(program: Planned, evaluation: Evaluation, rows: Mapping[str, Dat
     """All streams have ended. How far time was spoken of matters to timers alone."""
     streams = program.schema.streams
     progress = dict.fromkeys(streams, END)
-    now = Frontiers(program.contract, streams, evaluation.uses_tick)
+    now = Frontiers(program.contract, streams)
     now.move(progress)
     last = BEGIN
     if any(c.is_timer for c in program.plan.components):

@@ -49,7 +49,6 @@ class SparkExecutor:
         self._given = dict(types_of_rows(self._tables))
         self._kept: dict[str, list[Row]] = {}
         self._states: dict[int, pa.Table] = {}
-        self._uses_tick = any(TICK in c.preds for c in self.plan.components)
         self._strategies: Mapping[str, Strategy] | None = None
         self._evaluated: Evaluation | None = None
         self._before: Frontiers | None = None
@@ -100,7 +99,7 @@ class SparkExecutor:
 
     def _moment(self, arrived: Mapping[str, Sequence[Row]], progress: Mapping[str, int]) -> Moment:
         contract, streams = self.program.contract, self.schema.streams
-        now = Frontiers(contract, streams, self._uses_tick)
+        now = Frontiers(contract, streams)
         now.move(progress)
         times = [int(rows[-1][0]) for rows in arrived.values() if rows]
         times += (at for at in progress.values() if at < END)
@@ -138,12 +137,6 @@ class SparkExecutor:
 
     def holding(self) -> Mapping[str, list[Row]]:
         return {p: sorted(rows) for p, rows in sorted(self._kept.items()) if rows}
-
-    def save(self) -> Mapping[str, list[Row]]:
-        raise NotImplementedError("checkpoints on Spark are those of `streamlog.spark.start`")
-
-    def load(self, saved: Mapping[str, list[Row]]) -> None:
-        raise NotImplementedError("checkpoints on Spark are those of `streamlog.spark.start`")
 
 
 def _needed(kept: Kept, rows: Sequence[Row], now: Frontiers) -> dict[Row, None]:

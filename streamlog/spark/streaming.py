@@ -261,7 +261,7 @@ class Run:
     def _frontiers(self) -> Frontiers:
         closed = self.program.closed
         streams = closed.schema.streams
-        frontiers = Frontiers(closed.contract, streams, self.evaluation.uses_tick)
+        frontiers = Frontiers(closed.contract, streams)
         frontiers.move(self.progress.values())
         return frontiers
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TypeAlias
@@ -42,6 +42,8 @@ class Nest:
     ) -> None:
         self.out, self.types, self.statement, self.tables = out, types, statement, tables
         self.depth = 0  # of nested joins, to name their rows
+        self.parts = self.flags = 0  # how many there are, to name them
+        self.stop: str | None = None  # the flag that ends the joins at hand
 
     def chain(
         self,
@@ -58,15 +60,16 @@ class Nest:
         loop: AbstractContextManager[None] = nullcontext()
         *parts, last = [steps[i : i + _NESTED] for i in range(0, len(steps), _NESTED)] or [()]
         for number, part in enumerate(parts, 1):
-            rest = steps[number * _NESTED :]
+            self.parts += 1
+            gathered, rest = f"part{self.parts}", steps[number * _NESTED :]
             bound |= {v.name: v for s in part for v in bindings(s)}
             used = later | {v.name for s in rest for v in reads(s)}
             live = as_tuple(name(v) for n, v in sorted(bound.items()) if n in used)
-            gather = partial(self.out, f"part{number}.append({live})")
-            self.out(f"part{number} = []")
+            gather = partial(self.out, f"{gathered}.append({live})")
+            self.out(f"{gathered} = []")
             with loop:
                 self._steps(list(part), gather)
-            loop = self.out.block(f"for {live} in part{number}:")
+            loop = self.out.block(f"for {live} in {gathered}:")
         with loop:
             self._steps(list(last), then)
 
@@ -90,11 +93,8 @@ class Nest:
                 self._join(step, go_on)
             case Fold():
                 self._fold(step, go_on)
-            case Exists((Join() as join, *tests)) if self._is_a_loop(step):
-                self._look(join, tests, step.wanted, go_on)
             case Exists():
-                with self.out.block(f"if {self._exists(step)}:"):
-                    go_on()
+                self._exists(step, go_on)
 
     def _extended(self, var: Var, term: Term) -> str:
         """A variable's value; one that is computed must be one of its type's."""
@@ -118,12 +118,16 @@ class Nest:
             self.out(f"{lists(join.index, times, listed)} = {self._lists(join)}")
             low, high = self._bounds(join, times)
             rows = f"{listed if join.index.has_rows else times}[{low}:{high}]"
+        stop = self.stop
         with self.out.block(f"for {row} in {rows}:"):
             if join.not_itself:
                 with self.out.block(f"if {row} is not row:"):
                     self.bind(join.atom, row, join.index, then)
             else:
                 self.bind(join.atom, row, join.index, then)
+            if stop is not None:
+                with self.out.block(f"if {stop}:"):
+                    self.out("break")
         self.depth -= 1
 
     def _table(self, index: Index) -> str:
@@ -212,39 +216,19 @@ class Nest:
 
     # ------------------------------------------------------------------ checks
 
-    def _exists(self, step: Exists) -> str:
-        """An expression; for anything but a single look-up, a comprehension that stops early."""
-        match step.steps:
-            case (Join(_, Index(_, _, Store.EARLIEST), _, high) as join,) if high is not None:
-                sign = "<=" if step.wanted else ">"
-                found = f"{self._table(join.index)}.get({self._key(join)}, never)"
-                return f"{found} {sign} {python(high)}"
-        found = self._simple(step) or self._general(step)
-        return found if step.wanted else f"not ({found})"
-
-    def _is_a_loop(self, step: Exists) -> bool:
-        """Whether it is rows of one goal that are tested, each by itself."""
-        rest = step.steps[1:]
-        return bool(rest) and not any(isinstance(s, Join | Extend | Fold) for s in rest)
-
-    def _look(
-        self,
-        join: Join,
-        tests: list[Step],
-        wanted: bool,
-        then: Callable[[], None],
-    ) -> None:
-        """A loop that stops at the first row: `then` goes there, or where there was none."""
-
-        def found() -> None:
-            if wanted:
-                then()
-            self.out("break")
-
-        self._join(join, lambda: self._steps(tests, found))
-        if not wanted:
-            with self.out.block("else:"):
-                then()
+    def _exists(self, step: Exists, then: Callable[[], None]) -> None:
+        """A look-up where that is enough; else loops that stop at the first solution."""
+        test = self._simple(step)
+        if test is None:
+            self.flags += 1
+            outer, flag = self.stop, f"found{self.flags}"
+            self.out(f"{flag} = False")
+            self.stop = flag
+            self.chain(step.steps, (), (), lambda: self.out(f"{flag} = True"))
+            self.stop = outer
+            test = flag if step.wanted else f"not {flag}"
+        with self.out.block(f"if {test}:"):
+            then()
 
     def _simple(self, step: Exists) -> str | None:
         if len(step.steps) != 1 or not isinstance(step.steps[0], Join):
@@ -256,59 +240,16 @@ class Nest:
             return None
         match join.index.store:
             case Store.EARLIEST:
-                raise ValueError("an earliest timestamp is compared, not looked at")
+                assert join.high is not None
+                sign = "<=" if step.wanted else ">"
+                return f"{table}.get({key}, never) {sign} {python(join.high)}"
             case Store.ROWS:
-                return f"{key} in {table}"
+                return f"{key} in {table}" if step.wanted else f"{key} not in {table}"
             case Store.BY_TIME:
                 low = "ever" if join.low is None else python(join.low)
                 high = "never" if join.high is None else python(join.high)
-                return f"any_between({table}.get({key}), {low}, {high})"
-
-    def _general(self, step: Exists) -> str:
-        """`any(True for row1 in … for v_X in (row1[1],) if …)`."""
-        clauses: list[str] = []
-        bound: dict[str, Var] = {}
-        for number, inner in enumerate(step.steps):
-            needed = {v.name for s in step.steps[number:] for v in reads(s)}
-            if number and number % _NESTED == 0:
-                live = as_tuple(name(v) for n, v in sorted(bound.items()) if n in needed)
-                clauses = [f"for {live} in ({live} {' '.join(clauses)})"]
-            bound |= {v.name: v for v in bindings(inner)}
-            match inner:
-                case Join():
-                    self.depth += 1
-                    needed = {v.name for s in step.steps[number + 1 :] for v in reads(s)}
-                    clauses += self._clauses(inner, f"row{self.depth}", needed)
-                case Filter(literal):
-                    clauses.append(f"if {test(literal)}")
-                case Extend(var, term):
-                    clauses.append(f"for {name(var)} in ({self._extended(var, term)},)")
-                case Exists():
-                    clauses.append(f"if {self._exists(inner)}")
-                case Fold():
-                    raise ValueError("a fold stands beside the other checks")
-        self.depth -= sum(isinstance(s, Join) for s in step.steps)
-        if not clauses or not clauses[0].startswith("for"):
-            clauses.insert(0, "for _ in (0,)")
-        return f"any(True {' '.join(clauses)})"
-
-    def _clauses(self, join: Join, row: str, needed: set[str]) -> Iterator[str]:
-        index = join.index
-        rows = f"{self._table(index)}.get({self._key(join)}, ())"
-        if index.store is Store.BY_TIME:
-            low = "ever" if join.low is None else python(join.low)
-            high = "never" if join.high is None else python(join.high)
-            found = f"{self._table(index)}.get({self._key(join)})"
-            rows = f"between({found}, {int(index.has_rows)}, {low}, {high})"
-        yield f"for {row} in {rows}"
-        for position, arg in enumerate(join.atom.args):
-            if not is_stored(index, position):
-                continue
-            value = column_of(index, row, position)
-            if isinstance(arg, Const):
-                yield f"if {value} == {self._constant(join.atom, position)}"
-            elif isinstance(arg, Var) and arg.name in needed:
-                yield f"for {name(arg)} in ({value},)"
+                found = f"any_between({table}.get({key}), {low}, {high})"
+                return found if step.wanted else f"not {found}"
 
 
 def computes(term: Term) -> bool:
