@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import streamlog
+from streamlog.compiler import PASSES
+from streamlog.runtime.checkpoint import MANIFEST, ROWS
 
 PACKAGE = Path(streamlog.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -118,6 +120,45 @@ def test_the_picture_shows_the_packages() -> None:
     packages = [arrow for arrow in arrows if set(arrow) <= RANK.keys()]
     assert all(RANK[above] < RANK[below] for above, below in packages)
     assert len(packages) >= len(LAYERS) - 3  # codes and diagnostics share a box, duck is to come
+
+
+def names_in(path: Path) -> set[str]:
+    """The functions, classes, methods and constants of a module; methods as `Class.method`."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.FunctionDef(name=name):
+                found.add(name)
+            case ast.ClassDef(name=name, body=body):
+                methods = (n.name for n in body if isinstance(n, ast.FunctionDef))
+                found |= {name, *(f"{name}.{method}" for method in methods)}
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                found.add(name)
+            case _:
+                pass
+    return found
+
+
+def test_every_place_in_the_code_exists() -> None:
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    places = re.findall(r"`((?:\w+/)*\w+\.py):([\w.]+)`", page)
+    assert len(places) > 40
+    wrong = [f"{file}:{name}" for file, name in places if name not in names_in(PACKAGE / file)]
+    assert wrong == []
+
+
+def test_the_pages_list_the_passes() -> None:
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.split("| pass | done by | stage |")[1].split("\n\n")[0]
+    names = [p.name for p in PASSES]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == names
+    assert f"`{' → '.join(names)}`" in (PACKAGE.parent / "CONTRIBUTING.md").read_text("utf-8")
+
+
+def test_the_page_names_the_files_of_a_checkpoint() -> None:
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    (row,) = (line for line in page.split("\n") if line.startswith("| checkpoint |"))
+    assert {MANIFEST, ROWS} <= set(re.findall(r"`([\w.]+)`", row))
 
 
 @pytest.mark.parametrize(("library", "part"), sorted(ONLY_IN.items()))
