@@ -50,7 +50,7 @@ class App(click.Group):
             # What is still buffered must go somewhere when Python flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(BROKEN_PIPE)
-        except OSError as error:  # a full disk or a forbidden file is no bug of ours
+        except OSError as error:  # a full disk or a forbidden file is not our bug
             place = f"{error.filename}: " if error.filename else ""
             click.echo(f"streamlog: {place}{error.strerror or error}", err=True)
             ctx.exit(MISUSE)

@@ -39,7 +39,7 @@ def asked_to_stop() -> Iterator[threading.Event]:
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    """Java ends with us, and files are there whole or not at all."""
+    """Java ends with us, and files are complete or not there at all."""
     from streamlog.app.render import console
 
     console(stderr=True).show_cursor()  # a live line hides it

@@ -36,16 +36,12 @@ class _Memory(click.ParamType):  # type: ignore[type-arg]  # only newer click ha
 
 
 _NUMBER = click.IntRange(min=1)
+_MEMORY = "Stop a process that needs more memory, as in 4GB.  [default: half of what there is]"
 _OPTIONS = (
     ("max_rounds", "N", _NUMBER, "Stop a recursion after N rounds at one timestamp."),
     ("max_rows", "N", _NUMBER, "Stop a recursion that finds N rows in one step."),
     ("max_seconds", "N", click.FloatRange(min=0, min_open=True), "Stop a step that takes longer."),
-    (
-        "max_memory",
-        "SIZE",
-        _Memory(),
-        "Stop a process that needs more memory, as in 4GB.",
-    ),
+    ("max_memory", "SIZE", _Memory(), _MEMORY),
 )
 
 

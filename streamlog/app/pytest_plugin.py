@@ -129,7 +129,7 @@ class SlogTest(SlogItem):
         return run_test(self.suite, self.test, self._options)
 
     def _updated(self) -> Verdict:
-        """Read anew, for another test's update may have moved this one; rewritten; run again."""
+        """Read again, since another test's update may have moved this one; rewritten; run again."""
         from streamlog.app.inputs import leads_out
         from streamlog.app.ruleupdate import update
 

@@ -133,7 +133,7 @@ class Commands:
     # ------------------------------------------------------------------------------- time
 
     def advance(self, rest: str) -> Iterator[Printed]:
-        """`.advance T [stream]`: nothing earlier than T will come any more."""
+        """`.advance T [stream]`: no row earlier than T will come."""
         words = rest.rstrip(".").split()
         if not 1 <= len(words) <= 2:
             raise CommandError("`.advance` takes a time, as in `.advance 5`, and perhaps a stream")

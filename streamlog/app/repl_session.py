@@ -38,7 +38,7 @@ _NOT_YET = "SL0504"
 
 
 class Refused(Exception):  # noqa: N818  (the statement is refused; nothing has failed)
-    """An input that is not in order; it has changed nothing."""
+    """An input with errors; it has changed nothing."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
@@ -104,12 +104,12 @@ class Session:
         self.limits, self._engine = limits, None
 
     def set_executor(self, executor: ExecutorFactory) -> None:
-        """What evaluates from now on; all that has come is evaluated anew."""
+        """What evaluates from now on; everything so far is evaluated again."""
         self.executor, self._engine = executor, None
 
     @property
     def engine(self) -> Engine:
-        """Made anew from the state where a failure has cost us the old one."""
+        """Rebuilt from the state if a failure has destroyed the old one."""
         if self._engine is None:
             engine = self._made(self.program, self.state.events)
             _let(self.state.events, engine)
@@ -247,7 +247,7 @@ class Session:
         return program
 
     def _change(self, new: State, program: Program, *, rebuild: bool = False) -> Iterator[Message]:
-        """Go on to a new state: with the engine at hand if only events have been added, else
+        """Move to a new state: with the present engine if only events have been added, else
         with a new one that goes through all events again."""
         old = self._engine
         happened = new.events[len(self.state.events) :]
@@ -257,7 +257,7 @@ class Session:
             _let(self.state.events, engine)
             unused = self._unused_in_files(engine)
         else:
-            # Should its step fail, it is made anew when it is needed.
+            # If its step fails, it is rebuilt when it is needed.
             engine, self._engine, unused = old, None, []
         _let(happened, engine)
         fresh = {p: frozenset(rows) for p, rows in engine.step().items()}

@@ -40,7 +40,7 @@ def is_command(line: str) -> bool:
 
 
 def _more(error: LimitError) -> str:
-    """How to go on: what `stopped after 10 seconds (--max-seconds): …` names can be raised."""
+    """How to continue: what `stopped after 10 seconds (--max-seconds): …` names can be raised."""
     match = re.search(r"\(--max-(\w+)", str(error))
     return f"`.limit {match[1] if match else 'seconds'} N` raises the limit."
 

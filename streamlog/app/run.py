@@ -55,7 +55,7 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages", "st
 @click.option(
     "--no-header",
     is_flag=True,
-    help="CSV: columns are found by position.",
+    help="CSV files have no header: columns are found by position.",
 )
 @click.option(
     "--checkpoint",
@@ -96,7 +96,9 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages", "st
 )
 @click.option("--master", metavar="URL", help="Spark: the master.  [default: local[*]]")
 @click.option("--conf", metavar="KEY=VALUE", multiple=True, help="Spark: a configuration setting.")
-@click.option("--packages", metavar="COORDINATES", multiple=True, help="Spark: from Maven.")
+@click.option(
+    "--packages", metavar="COORDINATES", multiple=True, help="Spark: packages to load from Maven."
+)
 @click.option(
     "--strategy",
     type=click.Choice(["kernel", "fixpoint", "graph"]),

@@ -45,7 +45,7 @@ def contract(contract: Contract, home: Source, width: int) -> Text:
     """The sentence for the program, and a row for each predicate."""
     table = plain_table("predicate", "class", "delay", "released", "kept", "because of")
     for p in contract.predicates:
-        if p.is_open:  # true of endlessly many values: tested by its callers
+        if p.is_open:  # true of infinitely many values: tested by its callers
             # Never stored; but what it is made of may be, in place of the facts behind it.
             kept = "" if p.kept.what is Keeps.NOTHING else _kept(p)
             because = (place_of(p.kept.because, home) or "") if kept else ""
@@ -63,7 +63,7 @@ def contract(contract: Contract, home: Source, width: int) -> Text:
 
 
 def summary(contract: Contract) -> str:
-    """What to know first: does it block, how slow is the slowest answer, what grows for ever."""
+    """What to know first: does it block, how slow is the slowest answer, what grows forever."""
     if any(map(_waits_for_the_end, contract.predicates)):
         return "Blocking: for stored data only. Answers come when all data have been read."
     parts = ["Non-blocking."]

@@ -37,7 +37,7 @@ from streamlog.syntax.ast import (
 from streamlog.syntax.literals import EPOCH, MICROSECOND
 from streamlog.syntax.pretty import goal_text
 
-# What a program may do wrong while it runs; anything else is a bug of ours.
+# What a program may do wrong while it runs; anything else is our bug.
 RUN_ERRORS = (EngineError, QueryError, LimitError, EvaluationError, SourceError)
 
 
@@ -233,7 +233,7 @@ class _Reader:
 
 
 def rows_of(program: Program, checker: Checker, path: str, step: Given | ExpectFrom) -> list[Row]:
-    """The rows of a file that a step names; each must be in order."""
+    """The rows of a file that a step names; each must be valid."""
     try:
         file = inside(program, path, step.span.source.path)
         rows = list(read(Input(checker.pred, file), checker))
@@ -247,7 +247,7 @@ def rows_of(program: Program, checker: Checker, path: str, step: Given | ExpectF
 
 def _python(term: Term) -> Any:
     """A constant as Python has it, so that the check of the row sees its type; nothing for what
-    is no constant (`_` in a row that is to be rejected)."""
+    is not a constant (`_` in a row that is to be rejected)."""
     if not isinstance(term, Const):
         return None
     if term.type is Type.TIME:
