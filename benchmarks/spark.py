@@ -139,8 +139,7 @@ def trades(folder: Path, count: int, hot: bool) -> dict[str, Path]:
 def by_rules(text: str, spark: SparkSession, files: dict[str, Path], output: str) -> DataFrame:
     program = streamlog.compile(text)
     frames = {name: read(spark, path, name, program) for name, path in files.items()}
-    texts = [name for name, (_, is_text) in frames.items() if is_text]
-    given = Inputs.of(spark, program, {name: frame for name, (frame, _) in frames.items()}, texts)
+    given = Inputs.of(spark, program, frames)
     return evaluate(program, given)[output]
 
 

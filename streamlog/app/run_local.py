@@ -24,7 +24,7 @@ from streamlog.runtime import checkpoint
 from streamlog.runtime.engine import Engine, Late
 from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import Measured, Row
-from streamlog.runtime.ingest import Checker
+from streamlog.runtime.ingest import REPORT, Checker
 from streamlog.runtime.lock import locked
 from streamlog.runtime.prefix import Prefix, problem
 from streamlog.runtime.replacing import Replacing
@@ -40,7 +40,6 @@ from streamlog.runtime.sources import Input, SourceError, merged, read, read_fil
 from streamlog.runtime.values import moment
 
 FIGURES = ("rows", "late", "rejected", "duplicates")
-REPORT = ("stream", "where", "reason", "row")  # the columns of --rejects and --late
 
 
 class LocalRun(Run):
@@ -259,7 +258,7 @@ class LocalRun(Run):
         """The first few are printed, all go to their files."""
         rejects, late = self.engine.rejects, self.engine.late
         found: dict[str, list[Row]] = {
-            REJECTS: [(r.stream, r.where, r.reason, ascii(r.raw)) for r in rejects],
+            REJECTS: [(r.stream, r.where, r.reason, r.text) for r in rejects],
             LATE: [(row.stream, "", row.reason, self._written(row)) for row in late],
         }
         for name, word in ((REJECTS, "rejected"), (LATE, "late")):

@@ -20,16 +20,16 @@ from streamlog.compiler import Program
 from streamlog.plan.parts import Strategy
 from streamlog.plan.strategies import Choice
 from streamlog.runtime.executor import Row
-from streamlog.runtime.ingest import surface
+from streamlog.runtime.ingest import REPORT, surface
 from streamlog.runtime.query import in_order
 from streamlog.runtime.replacing import Replacing
-from streamlog.spark import DataFrame, arrival
+from streamlog.spark import DataFrame
 from streamlog.spark.batch import evaluate
 from streamlog.spark.columns import ColumnTypeError, ColumnTypes, column_types
 from streamlog.spark.delivery import Relations, Sink
 from streamlog.spark.failures import explained
-from streamlog.spark.ingest import ColumnsError
-from streamlog.spark.inputs import Count, InputError, Inputs, counted
+from streamlog.spark.inputs import REPORT_TYPES, Count, InputError, Inputs, counted
+from streamlog.spark.records import ColumnsError
 from streamlog.spark.selecting import selected
 from streamlog.spark.session import (
     Jobs,
@@ -96,15 +96,12 @@ class SparkRun(Run):
         """In batches, the streams as folders that are being filled."""
         options, header = self.options, not self.options.no_header
         new_rows = partial(read_stream, kind=options.kind, most_files=options.files_per_batch)
-        frames: dict[str, DataFrame] = {}
-        texts = set()
+        records = {}
         for name, place in self.inputs:
             arriving = options.in_batches and name in self.schema.streams
             source = new_rows if arriving else read
-            frames[name], is_text = source(self.spark, place, name, self.program, header=header)
-            if is_text:
-                texts.add(name)
-        given = Inputs.of(self.spark, self.program, frames, texts)
+            records[name] = source(self.spark, place, name, self.program, header=header)
+        given = Inputs.of(self.spark, self.program, records)
         self.types = column_types(self.program.closed, given.types)
         return given
 
@@ -155,13 +152,12 @@ class SparkRun(Run):
             return
         bad = given.rejects(self.types)
         if self.rejected:
-            for row in bad.limit(MOST_PRINTED).collect():
-                self.print_bad_row("rejected", row["stream"], row["reason"])
+            for stream, where, reason, _ in bad.limit(MOST_PRINTED).collect():
+                self.print_bad_row("rejected", stream, reason, where)
             self.print_remaining(self.rejected)
-        bad = bad.toDF(*(f"c{i}" for i in range(len(arrival.REPORT))))
         for name, rows in ((REJECTS, bad), (LATE, bad.limit(0))):
             if name in self.paths:
-                self._write(files, name, rows, arrival.REPORT_COLUMNS, arrival.REPORT)
+                self._write(files, name, rows, REPORT, REPORT_TYPES)
 
     # ------------------------------------------------------------------------- micro-batches
 

@@ -67,6 +67,10 @@ class Unreadable:
     reason: str
 
 
+# The columns of reports on rejected and late rows.
+REPORT: tuple[str, ...] = ("stream", "where", "reason", "row")
+
+
 @frozen
 class Reject:
     """A row that is not believed: never lost, never fatal."""
@@ -79,6 +83,11 @@ class Reject:
     def at(self, where: str) -> Reject:
         return evolve(self, where=where)
 
+    @property
+    def text(self) -> str:
+        """The row as reports have it."""
+        return ascii(self.raw)
+
 
 Check: TypeAlias = Callable[[Any], "Row | Reject"]
 
@@ -86,14 +95,19 @@ Check: TypeAlias = Callable[[Any], "Row | Reject"]
 class Checker:
     """The schema of one input. `row` takes Python values, `text` the fields of a text file.
 
-    Both are generated once for the columns at hand: this is what every row pays.
+    Both are generated once for the columns at hand: this is what every row pays. `settled` are the
+    types of columns where each must have one, also where the program leaves it open. A clock that
+    the program does not declare may always hold ints and times of the calendar.
     """
 
-    def __init__(self, program: Program, pred: str) -> None:
+    def __init__(self, program: Program, pred: str, settled: Sequence[Type] = ()) -> None:
         schema, types = program.schema, program.types
         predicate = schema[pred]
         self.pred, self.temporal = pred, predicate.temporal
         inferred = [types.column(pred, i) for i in range(predicate.arity)]
+        for i, type_ in enumerate(settled):
+            if i or not self.temporal:
+                inferred[i] = inferred[i] or type_
         self.names, self.types = surface(schema.column_names[pred], inferred)
         self.ranges = _ranges(predicate, self.types)
         self.assumed = tuple(a for a in program.assumptions if a.pred == pred)
@@ -102,7 +116,6 @@ class Checker:
         self._text = [FROM_TEXT[t] for t in self.types]
         if self.temporal and self.types[0] is None:
             self._python[0], self._text[0] = self._clock, self._clock
-        self._folded = {name.casefold(): name for name in self.names}
         whole = self._keeping if predicate.arity else self._bare
         self.row: Check = whole(self._compiled("row", self._by_python))
         self.text: Check = whole(self._compiled("text", self._by_text))
@@ -180,7 +193,7 @@ def check(raw):
                 made[-1] = made[-1] or f"t{i}({name})"
             body = f"""
 def check(raw):
-    if len(raw) == {len(names)}:
+    if raw.__class__ is list and len(raw) == {len(names)}:
         try:
             {unpacked or "()"} = raw
             return ({", ".join(made)}{"," if len(made) == 1 else ""})

@@ -16,13 +16,13 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from itertools import islice
 from pathlib import Path
-from typing import TextIO, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
 from attrs import frozen
 
 from streamlog.compiler import Program
 from streamlog.runtime.executor import BEGIN, Row
-from streamlog.runtime.ingest import Checker, Reject, Unreadable
+from streamlog.runtime.ingest import Check, Checker, Reject, Unreadable
 from streamlog.runtime.prefix import Prefix, Recorded
 from streamlog.runtime.values import shown
 
@@ -154,7 +154,7 @@ def placed(checked: Row | Reject, path: Path, line: int) -> Row | Reject:
     return checked.at(f"{path}:{line}") if isinstance(checked, Reject) else checked
 
 
-def positions(names: Sequence[str], found: Sequence[str], path: Path) -> list[int]:
+def positions(names: Sequence[str], found: Sequence[str], path: Path | str) -> list[int]:
     """Where each column stands in a file, by name; case matters only where it has to."""
     result = []
     for name in names:
@@ -178,40 +178,72 @@ def _open(path: Path, prefix: Prefix | None) -> TextIO:
 # -------------------------------------------------------------------------------------- CSV
 
 
+@frozen
+class Layout:
+    """Where the records of a CSV file have the columns of its predicate."""
+
+    header: list[str] | None  # None: they count by position
+    picked: tuple[int, ...]
+    width: int
+
+    @classmethod
+    def of(
+        cls, header: list[str] | Unreadable | None, names: Sequence[str], path: Path | str
+    ) -> Layout:
+        if header is None:
+            return cls(None, tuple(range(len(names))), len(names))
+        if isinstance(header, Unreadable):
+            raise SourceError(f"the first line of '{path}' names no columns: {header.reason}")
+        picked = positions(names, [h.strip() for h in header], path)
+        return cls(header, tuple(picked), len(header))
+
+    def check(self, checker: Checker) -> Check:
+        """For records: `checker.text`, if all their fields are wanted, in this order."""
+        picked, width, text = self.picked, self.width, checker.text
+        if picked == tuple(range(width)):
+            return text
+
+        def check(fields: Any) -> Row | Reject:
+            if fields.__class__ is not list:
+                return text(fields)
+            if len(fields) != width:
+                reason = f"{len(fields)} values where {width} are wanted"
+                return Reject(checker.pred, fields, reason)
+            return text([fields[i] for i in picked])
+
+        return check
+
+    def is_repeated(self, fields: object, checker: Checker) -> bool:
+        """Whether a record that was rejected is the first line once more, in files that were put
+        together: names are no times."""
+        return checker.temporal and fields == self.header
+
+
+def delimiter_of(path: Path) -> str:
+    return "\t" if path.suffix.lower() == ".tsv" else ","
+
+
 def _read_csv(source: Input, checker: Checker, prefix: Prefix | None) -> Rows:
-    path, check = source.path, checker.text
+    path = source.path
     with _open(path, prefix) as file:
-        records = _records(file, "\t" if path.suffix.lower() == ".tsv" else ",")
-        pick: list[int] | None = None
-        width = len(checker.names)
+        found = records(file, delimiter_of(path))
         header: list[str] | Unreadable | None = None
         if source.header:
-            _, header = next(records, (0, None))
+            _, header = next(found, (0, None))
             if header is None:
                 return
-            if isinstance(header, Unreadable):
-                raise SourceError(f"the first line of '{path}' names no columns: {header.reason}")
-            pick = positions(checker.names, [h.strip() for h in header], path)
-            width = len(header)
-            if pick == list(range(width)):
-                pick = None
-        for line, fields in records:
-            if isinstance(fields, Unreadable):
-                row: Row | Reject = Reject(checker.pred, fields.raw, fields.reason)
-            elif pick is None:
-                row = check(fields)
-            elif len(fields) != width:
-                row = Reject(checker.pred, fields, f"{len(fields)} values where {width} are wanted")
-            else:
-                row = check([fields[i] for i in pick])
+        layout = Layout.of(header, checker.names, path)
+        check = layout.check(checker)
+        for line, fields in found:
+            row = check(fields)
             if row.__class__ is tuple:
                 yield row
-            elif not (checker.temporal and fields == header):  # of files that were put together
+            elif not layout.is_repeated(fields, checker):
                 yield placed(row, path, line)
 
 
-def _records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str] | Unreadable]]:
-    """The records of a CSV file, each with the number of its first line."""
+def records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str] | Unreadable]]:
+    """The records of CSV lines, each with the number of its first line."""
     source = iter(lines)
     ahead: deque[str] = deque()  # read for a quoted field that may go on
     number = 0
@@ -257,26 +289,31 @@ def _quoted(
 # ------------------------------------------------------------------------------- JSON Lines
 
 
+_decode = json.JSONDecoder().decode
+
+
+def json_row(line: str, checker: Checker) -> Row | Reject | None:
+    """The row in a line, or in a message; None: there is nothing."""
+    if not line or line.isspace():
+        return None
+    try:
+        raw = _decode(line)
+    except (ValueError, RecursionError) as error:
+        reason = str(error).split(":")[0].lower() if isinstance(error, ValueError) else ""
+        reason = f"malformed JSON: {reason or 'nested too deeply'}"
+        return Reject(checker.pred, line.rstrip("\r\n"), reason)
+    return checker.row(raw)
+
+
 def _read_json_lines(source: Input, checker: Checker, prefix: Prefix | None) -> Rows:
-    path, check = source.path, checker.row
-    decode = json.JSONDecoder().decode
+    path = source.path
     with _open(path, prefix) as file:
         for number, line in enumerate(file, 1):
-            if line.isspace():
-                continue
-            try:
-                raw = decode(line)
-            except (ValueError, RecursionError) as error:
-                reason = str(error).split(":")[0].lower() if isinstance(error, ValueError) else ""
-                yield Reject(
-                    checker.pred,
-                    line.rstrip("\r\n"),
-                    f"malformed JSON: {reason or 'nested too deeply'}",
-                    f"{path}:{number}",
-                )
-                continue
-            row = check(raw)
-            yield row if row.__class__ is tuple else placed(row, path, number)
+            row = json_row(line, checker)
+            if row.__class__ is tuple:
+                yield row
+            elif row is not None:
+                yield placed(row, path, number)
 
 
 # ------------------------------------------------------------------------------ many of them

@@ -1,7 +1,7 @@
 """Rows of all streams as one streaming DataFrame, and what a micro-batch of it brings.
 
 Each row is checked where it is read and packed (`wire`) under its stream's name; a bad one has a
-`reason` and its text.
+`reason`, its place and its text.
 """
 
 from __future__ import annotations
@@ -19,13 +19,9 @@ from streamlog.runtime.progress import Clock
 from streamlog.spark import wire
 from streamlog.spark.columns import ColumnTypes
 from streamlog.spark.evaluation import clamped
+from streamlog.spark.ingest import PLACE, REASON, TEXT
 from streamlog.spark.written import as_written
 from streamlog.syntax.ast import Type
-
-REASON, RAW = "reason", "raw"
-# Bad and late rows.
-REPORT_COLUMNS: tuple[str, ...] = ("stream", REASON, RAW)
-REPORT: tuple[Type, ...] = (Type.STRING,) * 3
 
 
 @frozen
@@ -41,7 +37,7 @@ class Seen:
 def united(frames: Mapping[str, DataFrame], types: ColumnTypes, width: int) -> DataFrame:
     """Checked rows of several streams in one DataFrame."""
     packed = [
-        wire.packed(rows, name, types[name], width, also=(REASON, RAW))
+        wire.packed(rows, name, types[name], width, also=(PLACE, REASON, TEXT))
         for name, rows in sorted(frames.items())
     ]
     return reduce(DataFrame.unionAll, packed)
@@ -104,10 +100,17 @@ def rows_of(new: DataFrame, clock: Clock, types: ColumnTypes, latest: int | None
     return _unpacked(rows, clock, types)
 
 
-def rejects_of(new: DataFrame) -> DataFrame:
-    """The bad rows: stream, reason, and the row as text."""
-    bad = new.where(F.col(REASON).isNotNull())
-    return _report(bad, F.col(wire.TABLE), F.col(REASON), F.col(RAW))
+def bad_files(new: DataFrame, streams: Sequence[str]) -> dict[str, list[str]]:
+    """One job: the files in which the bad rows of streams are."""
+    bad = new.where(F.col(wire.TABLE).isin(*streams) & F.col(REASON).isNotNull())
+    found = bad.select(wire.TABLE, PLACE).distinct().collect()
+    return {stream: sorted(place for s, place in found if s == stream) for stream in streams}
+
+
+def rejects_of(new: DataFrame, stream: str) -> DataFrame:
+    """The bad rows."""
+    bad = new.where(_of(stream) & F.col(REASON).isNotNull())
+    return _report(bad, F.lit(stream), F.col(PLACE), F.col(REASON), F.col(TEXT))
 
 
 def doubted_of(new: DataFrame, clock: Clock, types: ColumnTypes, latest: int) -> DataFrame:
@@ -119,7 +122,7 @@ def doubted_of(new: DataFrame, clock: Clock, types: ColumnTypes, latest: int) ->
         _moment(f"{latest}L", clock),
         F.lit(", the latest time known"),
     )
-    return _report(rows, F.lit(clock.stream), reason, _text(types[clock.stream]))
+    return _report(rows, F.lit(clock.stream), F.lit(""), reason, _text(types[clock.stream]))
 
 
 def late_of(new: DataFrame, clock: Clock, types: ColumnTypes) -> DataFrame:
@@ -128,7 +131,7 @@ def late_of(new: DataFrame, clock: Clock, types: ColumnTypes) -> DataFrame:
     passed = F.lit(f", which `{clock.stream}` has passed")
     at, progress = _moment("c0", clock), _moment(f"{clock.progress}L", clock)
     reason = F.concat(at, F.lit(" is earlier than "), progress, passed)
-    return _report(rows, F.lit(clock.stream), reason, _text(types[clock.stream]))
+    return _report(rows, F.lit(clock.stream), F.lit(""), reason, _text(types[clock.stream]))
 
 
 def _unpacked(rows: DataFrame, clock: Clock, types: ColumnTypes) -> DataFrame:

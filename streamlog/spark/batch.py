@@ -19,6 +19,7 @@ from streamlog.plan.recognise import recursions
 from streamlog.plan.strategies import NO_PATHS, Choice, choose
 from streamlog.runtime.executor import BEGIN, END, Limits
 from streamlog.runtime.frontier import Frontiers
+from streamlog.runtime.ingest import REPORT
 from streamlog.spark.columns import ColumnTypes, column_types
 from streamlog.spark.evaluation import Batch, Evaluation, Moment, context
 from streamlog.spark.failures import explained
@@ -63,8 +64,8 @@ class Answers(Mapping[str, DataFrame]):
 
     @property
     def rejects(self) -> DataFrame:
-        """The bad rows: stream, reason, raw."""
-        return self.inputs.rejects(self.types)
+        """The bad rows: stream, where, reason, row."""
+        return self.inputs.rejects(self.types).toDF(*REPORT)
 
     @property
     def late(self) -> DataFrame:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
-from functools import reduce
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
 from math import inf
 from typing import Any
 from uuid import uuid4
@@ -18,12 +18,25 @@ from streamlog.analysis.types import Given
 from streamlog.compiler import Program
 from streamlog.diagnostics import did_you_mean
 from streamlog.runtime.executor import Row
+from streamlog.runtime.ingest import REPORT, surface
 from streamlog.runtime.sources import declared_inputs
 from streamlog.spark import wire
 from streamlog.spark.columns import ColumnTypes, types_of_rows
-from streamlog.spark.ingest import GOOD, checked, data_types, values
+from streamlog.spark.ingest import (
+    GOOD,
+    PLACE,
+    REASON,
+    TEXT,
+    checked,
+    data_types,
+    rejects,
+    values,
+)
+from streamlog.spark.records import Records
 from streamlog.spark.sources import read
 from streamlog.syntax.ast import Type
+
+REPORT_TYPES: tuple[Type, ...] = (Type.STRING,) * len(REPORT)
 
 
 class InputError(Exception):
@@ -43,20 +56,15 @@ class Count:
 class Inputs:
     spark: SparkSession
     program: Program
-    frames: Mapping[str, DataFrame]
-    texts: frozenset[str]  # whose columns are texts, as files have them
+    records: Mapping[str, Records]
     types: Given  # what the data tell of the columns' types
     _counted: dict[str, Observation] = field(factory=dict, repr=False)
 
     @staticmethod
     def of(
-        spark: SparkSession,
-        program: Program,
-        given: Mapping[str, DataFrame],
-        texts: Collection[str] = (),
+        spark: SparkSession, program: Program, given: Mapping[str, DataFrame | Records]
     ) -> Inputs:
-        """`texts` are those of the given whose columns are texts, as `sources.read` says. Files
-        that the program names are read for inputs that are not given."""
+        """Files that the program names are read for inputs that are not given."""
         schema = program.schema
         known = [n for n, p in schema.predicates.items() if p.kind is not Kind.DERIVED]
         for name in given:
@@ -64,31 +72,32 @@ class Inputs:
                 near = did_you_mean(name, known)
                 hint = f"; did you mean `{near}`?" if near else ""
                 raise InputError(f"the program has no stream or table `{name}`{hint}")
-        frames, as_texts = dict(given), set(texts)
+        found: dict[str, Records] = {}
+        for name, rows in given.items():
+            names, _ = surface(schema.column_names[name], ())
+            found[name] = rows if isinstance(rows, Records) else Records.of(rows, names, name)
         for source in declared_inputs(program, header=True):
-            if source.pred not in frames:
-                frames[source.pred], is_text = read(spark, source.path, source.pred, program)
-                if is_text:
-                    as_texts.add(source.pred)
+            if source.pred not in found:
+                found[source.pred] = read(spark, source.path, source.pred, program)
         types: dict[tuple[str, int], Type] = {}
-        for name, frame in frames.items():
-            found = data_types(frame, program, name, name in as_texts)
-            types |= {(name, position): type_ for position, type_ in found.items()}
+        for name, records in found.items():
+            told = data_types(records, program, name)
+            types |= {(name, position): type_ for position, type_ in told.items()}
         types |= types_of_rows(_facts(program))
-        return Inputs(spark, program, frames, frozenset(as_texts), types)
+        return Inputs(spark, program, found, types)
 
-    def validated(self, types: ColumnTypes) -> Mapping[str, DataFrame]:
-        """The rows of each input with its columns, and a `reason` where they are bad."""
-        return {
-            name: checked(frame, self.program, name, types[name], name in self.texts)
-            for name, frame in self.frames.items()
-            if name in types
-        }
+    @property
+    def streaming(self) -> list[str]:
+        """Those that are still coming."""
+        return [name for name, records in self.records.items() if records.frame.isStreaming]
+
+    def validated(self, types: ColumnTypes, name: str) -> DataFrame:
+        """The rows of an input with its columns, and a `reason` where they are bad."""
+        return checked(self.records[name], self.program, name, types[name])
 
     def _good(self, types: ColumnTypes, name: str) -> DataFrame:
         """The good rows of an input, all of them counted by whichever job reads them first."""
-        frame = self.frames[name]
-        rows = values(frame, self.program, name, types[name], name in self.texts)
+        rows = values(self.records[name], self.program, name, types[name])
         self._counted[name] = Observation()
         counted = rows.observe(
             self._counted[name],
@@ -104,10 +113,11 @@ class Inputs:
 
     def checked(self, types: ColumnTypes) -> dict[str, DataFrame]:
         """The good rows of each input that is complete, and the program's own facts."""
+        streaming = self.streaming
         rows = {
             name: self._good(types, name)
-            for name, frame in self.frames.items()
-            if name in types and not frame.isStreaming
+            for name in self.records
+            if name in types and name not in streaming
         }
         for name, own in self.facts(types).items():
             rows[name] = rows[name].unionAll(own) if name in rows else own
@@ -117,9 +127,10 @@ class Inputs:
         """Take the rows of tables to another session, that of a streaming query."""
         if spark is not self.spark:
             self.spark = spark
-            self.frames = {
-                name: frame if frame.isStreaming else _seen_from(spark, frame)
-                for name, frame in self.frames.items()
+            streaming = self.streaming
+            self.records = {
+                name: records if name in streaming else records.map(partial(_seen_from, spark))
+                for name, records in self.records.items()
             }
 
     def tables(self, types: ColumnTypes) -> dict[str, DataFrame]:
@@ -142,22 +153,31 @@ class Inputs:
         }
 
     def rejects(self, types: ColumnTypes) -> DataFrame:
-        """The bad rows of inputs that are complete, with the input they were meant for and the
-        reason."""
+        """The bad rows of inputs that are complete, as a relation (`REPORT`)."""
+        streaming = self.streaming
+        complete = {n: r for n, r in self.records.items() if n in types and n not in streaming}
+        return self._report(types, complete)
+
+    def rejects_in(self, types: ColumnTypes, name: str, files: Sequence[str]) -> DataFrame:
+        """The bad rows in some files of a stream."""
+        anew = self.records[name].anew
+        assert anew is not None
+        return self._report(types, {name: anew(self.spark, files)})
+
+    def _report(self, types: ColumnTypes, found: Mapping[str, Records]) -> DataFrame:
         bad = [
-            found.where(F.col("reason").isNotNull()).select(
-                F.lit(name).alias("stream"), "reason", "raw"
+            rejects(self.spark, records, self.program, name, types[name]).selectExpr(
+                f"'{name}' AS c0", f"{PLACE} AS c1", f"{REASON} AS c2", f"{TEXT} AS c3"
             )
-            for name, found in self.validated(types).items()
-            if not found.isStreaming
+            for name, records in found.items()
         ]
-        empty = self.spark.createDataFrame([], "stream string, reason string, raw string")
-        return reduce(DataFrame.unionAll, bad, empty)
+        nothing = self.spark.createDataFrame([], wire.columns(REPORT_TYPES))
+        return reduce(DataFrame.unionAll, bad, nothing)
 
     def estimate(self) -> float:
         """How many rows there may be, by what Spark says of their size without a job; infinitely
         many where it cannot say, as of a DataFrame made of Python objects."""
-        sizes = [_bytes(frame) for frame in self.frames.values()]
+        sizes = [_bytes(records.frame) for records in self.records.values()]
         if any(size >= _UNKNOWN for size in sizes):
             return inf
         facts = _facts(self.program)

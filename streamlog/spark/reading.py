@@ -38,16 +38,17 @@ class Reading:
     def __init__(self, store: Store, inputs: Inputs, program: Program) -> None:
         self._store, self._files = store, store.files
         self.streams = program.schema.streams
-        self.tables = sorted(n for n in inputs.frames if n not in self.streams)
+        self.tables = sorted(n for n in inputs.records if n not in self.streams)
         self.sources: dict[str, range] = {}
         self.identities: dict[str, dict[str, str]] = {
-            name: _content(inputs.frames[name]) for name in self.tables
+            name: _content(inputs.records[name].frame) for name in self.tables
         }
         leaves: list[Any] = []
-        for name in sorted(n for n in inputs.frames if n in self.streams):
-            if not inputs.frames[name].isStreaming:
+        for name in sorted(n for n in inputs.records if n in self.streams):
+            frame = inputs.records[name].frame
+            if not frame.isStreaming:
                 raise InputError(f"stream `{name}` needs a streaming DataFrame")
-            mine = _sources(inputs.frames[name])
+            mine = _sources(frame)
             self.sources[name] = range(len(leaves), len(leaves) + len(mine))
             self.identities[name] = _places(mine)
             leaves += mine

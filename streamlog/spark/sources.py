@@ -1,36 +1,40 @@
-"""Files, folders and topics to DataFrames, for `ingest.checked`.
+"""Files, folders and topics to records, for `ingest`.
 
-`read` is for what is there, `read_stream` for what is still coming. Both return a DataFrame and
-whether its fields are text. No row is lost: what cannot be read is in the column `_corrupt`.
+`read` is for what is there, `read_stream` for what is still coming. No row is lost.
 """
 
 from __future__ import annotations
 
 import codecs
-import csv
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from attrs import frozen
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as spark_types
 
 from streamlog.compiler import Program
 from streamlog.runtime.ingest import surface
 from streamlog.runtime.sources import (
-    CSV,
     JSON_LINES,
     PARQUET,
+    Layout,
     SourceError,
     data_files,
+    delimiter_of,
     one_kind,
     positions,
+    records,
 )
 from streamlog.spark.files import Files
-from streamlog.spark.ingest import CORRUPT
-from streamlog.spark.lines import BYTES, LINE, as_bytes, fields, objects
-from streamlog.spark.topics import SCHEME, messages
+from streamlog.spark.lines import LINE, CsvLines, JsonLines
+from streamlog.spark.numbering import FILE
+from streamlog.spark.records import Columns, Part, Records
+from streamlog.spark.topics import PLACE, SCHEME, messages
+from streamlog.spark.values import text
 from streamlog.syntax.ast import Type
 
 _HELD: dict[Type, spark_types.DataType] = {
@@ -45,52 +49,113 @@ _HELD: dict[Type, spark_types.DataType] = {
 
 def read(
     spark: SparkSession, path: str | Path, pred: str, program: Program, *, header: bool = True
-) -> tuple[DataFrame, bool]:
+) -> Records:
     """The rows of a file, or of all the files of one kind in a folder, on this machine or
     wherever Spark can read (`hdfs://…`); or what a topic has by now (`topics`).
 
     The columns of each file are found by the names in it: files with other columns, or the same
     in another order, may lie in one folder. Without a `header`, columns count by position.
     """
-    names, _ = surface(program.schema.column_names[pred], ())
     if str(path).startswith(SCHEME):
-        return objects(messages(spark, str(path), stream=False), names), False
+        names, _ = surface(program.schema.column_names[pred], ())
+        return _messages(messages(spark, str(path), stream=False), names)
     files = _files(spark, str(path))
     if not files:
         raise SourceError(f"the folder '{path}' has no .csv, .jsonl or .parquet files")
-    kind = _kind(files, path)
-    paths = [f.place for f in files]
-    if kind == JSON_LINES:
-        return objects(spark.read.text(paths, lineSep="\n"), names), False
-    if kind == PARQUET:
-        frame = spark.read.parquet(*paths)
-        if not header:
-            return _by_position(frame, names, path), False
-        places = positions(names, frame.columns, Path(path))
-        plain = frame.toDF(*(f"x{i}" for i in range(len(frame.columns))))
-        return plain.selectExpr(
-            *(f"x{i} AS `{n}`" for i, n in zip(places, names, strict=True))
-        ), False
-    temporal = program.schema.is_temporal(pred)
-    # Files whose first lines are the same are read together.
-    alike: dict[tuple[str, str], list[_File]] = {}
-    for file in files:
-        line = _first_line(file) if header else ""
-        if line or not header:
-            alike.setdefault((line, _delimiter(file)), []).append(file)
-    found = [
-        _Columns.of(line, delimiter, names, group[0].place, header).read(spark, group, temporal)
-        for (line, delimiter), group in alike.items()
-    ]
-    if not found:  # nothing but empty files
-        schema = spark_types.StructType(
-            [spark_types.StructField(n, spark_types.StringType()) for n in names]
-        )
-        return spark.createDataFrame([], schema), True
-    rows = found[0]
-    for more in found[1:]:
-        rows = rows.unionAll(more)
-    return rows, True
+    return _Folder(str(path), _kind(files, path), pred, program, header).read(spark, files)
+
+
+def _messages(frame: DataFrame, names: Sequence[str]) -> Records:
+    return Records((Part(frame, JsonLines(names), PLACE),))
+
+
+@frozen
+class _Folder:
+    """Files of one kind, and what for. A single file is a folder of itself."""
+
+    place: str
+    kind: str
+    pred: str
+    program: Program
+    header: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return surface(self.program.schema.column_names[self.pred], ())[0]
+
+    def shown(self, file: str = FILE) -> str:
+        """The path of a file in SQL, from Spark's name for it, as the local engine has it."""
+        folder = ""
+        if "://" not in self.place:
+            path = Path(self.place)
+            folder = str((path if path.is_dir() else path.parent) / "_").removesuffix("_")
+            file = f"SUBSTRING_INDEX({file}, '/', -1)"
+        return f"CONCAT({text(folder)}, URL_DECODE(REPLACE({file}, '+', '%2B')))"
+
+    def read(self, spark: SparkSession, files: Sequence[_File]) -> Records:
+        paths = tuple(f.place for f in files)
+        if self.kind == PARQUET:
+            return self.parquet(spark.read.parquet(*paths))
+        if self.kind == JSON_LINES:
+            lines = spark.read.text(list(paths), lineSep="\n")
+            return Records((Part(lines, JsonLines(self.names), self.shown(), paths),))
+        # Files whose first lines are the same are read together.
+        alike: dict[tuple[int, str, str], list[_File]] = {}
+        for file in files:
+            number, line = _first_line(file) if self.header else (0, "")
+            if line or not self.header:
+                key = number, line, delimiter_of(Path(file.place))
+                alike.setdefault(key, []).append(file)
+        if not alike:  # nothing but empty files
+            alike[0, ",".join(self.names), ","] = list(files)
+        return Records(tuple(self._csv(spark, *key, group) for key, group in alike.items()))
+
+    def _csv(
+        self, spark: SparkSession, number: int, line: str, delimiter: str, files: Sequence[_File]
+    ) -> Part:
+        """The first line of a stream's file is no row, wherever it stands: names are no times. So
+        it can be left out by what it says, and what splits CSV, five times as slow, is not needed.
+        """
+        form = self.csv_form(line, delimiter, files[0].place)
+        paths = tuple(f.place for f in files)
+        if self.header and not self.program.schema.is_temporal(self.pred):
+            reader = spark.read.schema(_one_column(LINE)).options(**_one_field(self.header))
+            lines = _lines(reader.csv(list(paths)))
+            return Part(lines, form, self.shown(), paths, number)
+        lines = spark.read.text(list(paths), lineSep="\n")
+        if self.header:
+            first = line.encode(errors="surrogateescape")
+            forms = (
+                start + first + end for start in (b"", codecs.BOM_UTF8) for end in (b"", b"\r")
+            )
+            texts = ", ".join(f"CAST(X'{form.hex()}' AS STRING)" for form in forms)
+            lines = lines.where(f"{LINE} NOT IN ({texts})")
+        return Part(lines, form, self.shown(), paths, number)
+
+    def csv_form(self, line: str, delimiter: str, path: str) -> CsvLines:
+        fields = None
+        if self.header:
+            _, fields = next(records([line], delimiter))
+        return CsvLines(Layout.of(fields, self.names, path), delimiter)
+
+    def parquet(self, frame: DataFrame) -> Records:
+        names, found = self.names, frame.columns
+        if self.header:
+            picked = positions(names, found, self.place)
+        elif len(found) == len(names):
+            picked = list(range(len(names)))
+        else:
+            raise SourceError(
+                f"'{self.place}' has {len(found)} columns where {len(names)} are wanted"
+            )
+        place = f"CONCAT({self.shown()}, ':', row_index + 1)"
+        more = f"_metadata.file_path AS {FILE}", "_metadata.row_index"
+        return Records((Columns.of(frame, picked, place, *more),))
+
+    def anew(self, spark: SparkSession, files: Sequence[str]) -> Records:
+        """Of a stream's files, some by Spark's names for them."""
+        paths = (unquote(urlsplit(f).path) if f.startswith("file:") else unquote(f) for f in files)
+        return self.read(spark, [file for path in paths for file in _files(spark, path)])
 
 
 def read_stream(
@@ -102,7 +167,7 @@ def read_stream(
     header: bool = True,
     kind: str | None = None,
     most_files: int | None = None,
-) -> tuple[DataFrame, bool]:
+) -> Records:
     """The rows of files as they come into a folder; of a topic (`topics`); or of Spark's own
     source for tests, `rate://rows-a-second`.
 
@@ -112,127 +177,89 @@ def read_stream(
     names = program.schema.column_names[pred]
     place = str(path)
     if place.startswith(SCHEME):
-        return objects(messages(spark, place, stream=True), names), False
+        return _messages(messages(spark, place, stream=True), names)
     if place.startswith("rate://"):
         rate = spark.readStream.format("rate").option("rowsPerSecond", place[7:]).load()
-        return rate, False
+        return Records.of(rate, names, pred)
     if "://" not in place:
         if not Path(place).is_dir():
             raise SourceError(f"'{path}' is no folder: a stream's files are looked for in one")
         place = str(Path(place).absolute())
     files = _files(spark, place)
     kind = kind or (_kind(files, path) if files else None)
-    reader = spark.readStream
-    if most_files is not None:
-        reader = reader.option("maxFilesPerTrigger", most_files)
-    if kind == JSON_LINES:
-        return objects(reader.text(place, lineSep="\n"), names), False
-    if kind == PARQUET:
-        schema = spark.read.parquet(place).schema if files else _declared(program, pred, names)
-        frame = reader.schema(schema).parquet(place)
-        return (frame if header else _by_position(frame, names, path)), False
-    if kind != CSV:
+    if kind is None:
         raise SourceError(
             f"'{path}' is empty: say what kind of files will come, csv, jsonl or parquet (--kind)"
         )
-    line = _first_line(files[0]) if files and header else ""
-    columns = _Columns.of(line or ",".join(names), _delimiter(*files[:1]), names, place, header)
+    folder = _Folder(str(path), kind, pred, program, header)
+    reader = spark.readStream
+    if most_files is not None:
+        reader = reader.option("maxFilesPerTrigger", most_files)
+    if kind == PARQUET:
+        schema = spark.read.parquet(place).schema if files else _declared(program, pred, names)
+        return folder.parquet(reader.schema(schema).parquet(place))
+    if kind == JSON_LINES:
+        lines = _with_file(reader.text(place, lineSep="\n"))
+        return Records((Part(lines, JsonLines(names), FILE),), folder.anew)
+    first = _first_line(files[0])[1] if files and header else ""
+    line = first or ",".join(names)
+    form = folder.csv_form(line, delimiter_of(Path(files[0].place)) if files else ",", place)
     # Named like the whole first line, which Spark compares.
-    schema, options = _one_column(columns.line if header else LINE), columns.options
+    as_bytes = line.encode(errors="surrogateescape").decode(_BYTES)
+    schema, options = _one_column(as_bytes if header else LINE), _one_field(header)
     options["enforceSchema"] = "false"
     del options["lineSep"]  # else the end of a line would be part of the name
-    return columns.fields(_lines(reader.schema(schema).options(**options).csv(place))), True
+    lines = _lines(_with_file(reader.schema(schema).options(**options).csv(place)))
+    return Records((Part(lines, form, FILE),), folder.anew)
+
+
+def _with_file(frame: DataFrame) -> DataFrame:
+    return frame.selectExpr("*", f"_metadata.file_path AS {FILE}")
 
 
 # -------------------------------------------------------------------------------------- CSV
 
+_BYTES, _CORRUPT = "ISO-8859-1", "_corrupt"
 
-@frozen
-class _Columns:
-    """What a CSV file's first line says."""
 
-    names: Sequence[str]  # of the predicate's columns
-    line: str  # the first line, its bytes as characters
-    picked: tuple[int, ...]  # where the predicate's columns are
-    width: int
-    delimiter: str
-    header: bool
-
-    @classmethod
-    def of(
-        cls, line: str, delimiter: str, names: Sequence[str], path: str, header: bool
-    ) -> _Columns:
-        if not header:
-            return cls(names, "", tuple(range(len(names))), len(names), delimiter, header)
-        try:
-            reader = csv.reader([line], delimiter=delimiter, strict=True)
-            found = [f.strip() for f in next(reader)]
-        except csv.Error as error:
-            raise SourceError(f"the first line of '{path}' names no columns: {error}") from None
-        picked = tuple(positions(names, found, Path(path)))
-        as_bytes = line.encode(errors="surrogateescape").decode(BYTES)
-        return cls(names, as_bytes, picked, len(found), delimiter, header)
-
-    @property
-    def options(self) -> dict[str, str]:
-        """Each line is one field."""
-        return {
-            "header": "true" if self.header else "false",
-            "sep": "\u0001",
-            "quote": "",
-            "encoding": BYTES,
-            "lineSep": "\n",
-            "mode": "PERMISSIVE",
-            "columnNameOfCorruptRecord": CORRUPT,
-            "maxColumns": "1000000",
-        }
-
-    def read(self, spark: SparkSession, files: Sequence[_File], temporal: bool) -> DataFrame:
-        """The first line of a stream's file is no row, wherever it stands: names are no times. So
-        it can be left out by what it says, and what splits CSV, five times as slow, is not needed.
-        """
-        paths = [f.place for f in files]
-        if self.header and not temporal:
-            reader = spark.read.schema(_one_column(LINE)).options(**self.options)
-            return self.fields(_lines(reader.csv(paths)))
-        lines = spark.read.text(paths, lineSep="\n")
-        if self.header:
-            first = self.line.encode(BYTES)
-            forms = (
-                start + first + end for start in (b"", codecs.BOM_UTF8) for end in (b"", b"\r")
-            )
-            texts = ", ".join(f"CAST(X'{form.hex()}' AS STRING)" for form in forms)
-            lines = lines.where(f"value NOT IN ({texts})")
-        return self.fields(lines)
-
-    def fields(self, lines: DataFrame) -> DataFrame:
-        return fields(lines, self.names, self.picked, self.width, self.delimiter)
+def _one_field(header: bool) -> dict[str, str]:
+    """Options of Spark's own reader: each line is one field."""
+    return {
+        "header": "true" if header else "false",
+        "sep": "\u0001",
+        "quote": "",
+        "encoding": _BYTES,
+        "lineSep": "\n",
+        "mode": "PERMISSIVE",
+        "columnNameOfCorruptRecord": _CORRUPT,
+        "maxColumns": "1000000",
+    }
 
 
 def _one_column(name: str) -> spark_types.StructType:
-    text = spark_types.StringType()
-    return spark_types.StructType().add(name, text).add(CORRUPT, text)
+    field = spark_types.StringType()
+    return spark_types.StructType().add(name, field).add(_CORRUPT, field)
 
 
 def _lines(split: DataFrame) -> DataFrame:
-    """Lines that were read as CSV of one column."""
-    whole = split.toDF(LINE, CORRUPT).selectExpr(f"COALESCE({CORRUPT}, {LINE}, '') AS {LINE}")
-    return whole.selectExpr(f"{as_bytes(LINE)} AS value")
+    """Lines that were read as CSV of one column, with the bytes that they have; most are ASCII.
+    Spark passes over those with nothing but white space."""
+    rows = split.toDF(LINE, _CORRUPT, *split.columns[2:])
+    rows = rows.withColumn(LINE, F.coalesce(_CORRUPT, LINE, F.lit("")))
+    is_ascii = f"OCTET_LENGTH({LINE}) = LENGTH({LINE})"
+    encoded = f"CAST(ENCODE({LINE}, '{_BYTES}') AS STRING)"
+    return rows.withColumn(LINE, F.expr(f"IF({is_ascii}, {LINE}, {encoded})")).drop(_CORRUPT)
 
 
-def _delimiter(*files: _File) -> str:
-    return "\t" if files and files[0].place.lower().endswith(".tsv") else ","
-
-
-def _first_line(file: _File) -> str:
-    """Of those with anything in it."""
+def _first_line(file: _File) -> tuple[int, str]:
+    """Of those with anything in it, and its number."""
     try:
-        text = file.head().decode("utf-8-sig", errors="surrogateescape")
+        begin = file.head().decode("utf-8-sig", errors="surrogateescape")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise SourceError(f"'{file.place}' cannot be read: {reason}") from None
-    lines = (line.rstrip("\r\n") for line in text.split("\n"))
-    return next((line for line in lines if line.strip()), "")
+    lines = enumerate((line.rstrip("\r\n") for line in begin.split("\n")), 1)
+    return next(((number, line) for number, line in lines if line.strip()), (0, ""))
 
 
 # -------------------------------------------------------------------------------- the others
@@ -265,14 +292,6 @@ def _head(path: Path) -> bytes:
 
 def _kind(found: Sequence[_File], path: str | Path) -> str:
     return one_kind((Path(file.place) for file in found), path)
-
-
-def _by_position(frame: DataFrame, names: Sequence[str], path: str | Path) -> DataFrame:
-    if len(frame.columns) != len(names):
-        raise SourceError(
-            f"'{path}' has {len(frame.columns)} columns where {len(names)} are wanted"
-        )
-    return frame.toDF(*names)
 
 
 def _declared(program: Program, pred: str, names: Sequence[str]) -> spark_types.StructType:

@@ -10,7 +10,7 @@ row is late if it is earlier than the progress that its stream had before.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -23,6 +23,7 @@ from streamlog.plan.pivot import how_many
 from streamlog.plan.strategies import choose
 from streamlog.runtime.executor import BEGIN, END, Limits
 from streamlog.runtime.frontier import Frontiers
+from streamlog.runtime.ingest import REPORT
 from streamlog.runtime.progress import Progress
 from streamlog.spark import arrival, wire
 from streamlog.spark.arrival import Seen
@@ -31,7 +32,7 @@ from streamlog.spark.delivery import Delivery, Sink
 from streamlog.spark.evaluation import Batch, Evaluation, Moment, clamped, context
 from streamlog.spark.failures import explained
 from streamlog.spark.files import Files
-from streamlog.spark.inputs import Inputs
+from streamlog.spark.inputs import REPORT_TYPES, Inputs
 from streamlog.spark.keeping import Keeping
 from streamlog.spark.reading import Reading
 from streamlog.spark.session import Jobs
@@ -99,8 +100,7 @@ class Run:
     def query(self) -> DataFrame:
         """The new rows of all streams. Where streams may be silent there is one source more, for
         which a batch leaves a file (`Store.pulse`) when it wants another one to follow."""
-        rows = self.inputs.validated(self.types)
-        streams = {name: rows[name] for name in self.reading.sources}
+        streams = {n: self.inputs.validated(self.types, n) for n in self.reading.sources}
         new = arrival.united(streams, self.types, self.width)
         if any(clock.idle is not None for clock in self.progress.clocks.values()):
             self.store.files.make(PULSE)
@@ -196,7 +196,7 @@ class Run:
         clocks = self.progress.clocks
         seen = arrival.look(new, clocks.values())
         come: dict[str, DataFrame] = {}
-        bad = [arrival.rejects_of(new)] if any(s.rejected for s in seen.values()) else []
+        bad = self._rejects(new, [name for name, s in seen.items() if s.rejected])
         late: list[DataFrame] = []
         latest: dict[str, int | None] = {}
         for stream, clock in clocks.items():
@@ -215,7 +215,7 @@ class Run:
         for name, found in ((REJECTS, bad), (LATE, late)):
             if found:
                 rows = reduce(DataFrame.unionAll, found)
-                shelves[name] = wire.packed(rows, name, arrival.REPORT, self.width)
+                shelves[name] = wire.packed(rows, name, REPORT_TYPES, self.width)
         before = self.progress.values()
         for stream, clock in clocks.items():
             at = latest[stream]
@@ -224,10 +224,23 @@ class Run:
         self._leave(arrived, shelves, come, before)
         return seen
 
+    def _rejects(self, new: DataFrame, streams: Sequence[str]) -> list[DataFrame]:
+        """The bad rows of streams. To number their lines, the files that have some are read anew,
+        which costs nothing as long as there are none."""
+        found = []
+        in_files = [s for s in streams if self.inputs.records[s].anew is not None]
+        files = arrival.bad_files(new, in_files) if in_files else {}
+        for stream in streams:
+            if stream in files:
+                found.append(self.inputs.rejects_in(self.types, stream, files[stream]))
+            else:
+                found.append(arrival.rejects_of(new, stream))
+        return found
+
     def _report_tables(self, shelves: dict[str, DataFrame]) -> None:
         """Tables are read once, in the first batch, and so are their bad rows."""
-        bad = self.inputs.rejects(self.types).toDF(*(f"c{i}" for i in range(len(arrival.REPORT))))
-        rows = wire.packed(bad, REJECTS, arrival.REPORT, self.width)
+        rows = self.inputs.rejects(self.types)
+        rows = wire.packed(rows, REJECTS, REPORT_TYPES, self.width)
         shelves[REJECTS] = shelves[REJECTS].unionAll(rows) if REJECTS in shelves else rows
 
     def _leave(
@@ -387,7 +400,7 @@ class Run:
                 self.delivery.nothing(name, batch)
                 continue
             if shelf == name:
-                columns, types = arrival.REPORT_COLUMNS, arrival.REPORT
+                columns, types = REPORT, REPORT_TYPES
             else:
                 columns, types = names[name], self.types[name]
             found = wire.unpacked(self.store.written(batch, shelf, self.width), None, types)

@@ -24,6 +24,9 @@ _LINE = ".".join(pyspark.__version__.split(".")[:2])
 # and the newest release of Spark can be out before its connector is.
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{_LINE}.0"
 
+# Where a message is, in SQL.
+PLACE = "CONCAT(topic, '[', partition, ']@', offset)"
+
 _OLDER = "spark.sql.sources.useV1SourceList"
 
 
@@ -51,7 +54,8 @@ def messages(spark: SparkSession, address: str, *, stream: bool) -> DataFrame:
     with _connected():
         found = reader.format("kafka").options(**options).load()
     # A message without a value is no row, which is for the checks to say.
-    return found.selectExpr("COALESCE(CAST(value AS STRING), 'null') AS value")
+    value = "COALESCE(CAST(value AS STRING), 'null') AS value"
+    return found.selectExpr(value, "topic", "partition", "offset")
 
 
 def send(texts: DataFrame, address: str) -> None:

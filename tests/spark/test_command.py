@@ -39,7 +39,7 @@ def test_the_first_demo() -> None:
     assert code == 0
     assert out.startswith("pc_alarm: 5 answers\n")
     assert "2026-11-15T08:12:00Z   hall A\n" in out
-    assert "rejected pre_alarm: column `T`: 'soon' is no time\n" in err
+    assert "/pre_alarm.csv:8: column `T`: 'soon' is no time\n" in err
     assert re.search(r"^Spark: (1 job|[2-9] jobs), [\d.]+ s$", err, re.MULTILINE)
 
 
@@ -128,7 +128,7 @@ def test_a_run_that_fails_leaves_all_outputs(
     assert err.endswith("streamlog: --strict: a row was rejected; no output was written\n")
     assert (tmp_path / "p.csv").read_text() == "precious"
     assert "is no int" in (tmp_path / "bad.csv").read_text()
-    assert (tmp_path / "late.csv").read_text() == "stream,reason,raw\n"
+    assert (tmp_path / "late.csv").read_text() == "stream,where,reason,row\n"
     code, out, _ = run("a.slog", "--input", "s=s.csv", "--format", "csv", "--strict")
     assert (code, out) == (1, "")
     assert run(*args)[0] == 0

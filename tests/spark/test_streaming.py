@@ -116,7 +116,7 @@ def test_micro_batches_with_restarts(spark: SparkSession, tmp_path: Path) -> Non
     for name in OUTPUTS:
         assert sorted(folders.found[name]) == sorted(wanted.get(name, [])), name
     assert len(folders.found["late"]) == late > 0
-    stream, reason, row = folders.found["late"][0]
+    stream, _, reason, row = folders.found["late"][0]
     assert stream in STREAMS and json.loads(row)[0] == reason.split()[0]
     assert not folders.found["rejects"]
 

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 import streamlog
 from streamlog.spark import run, start
-from streamlog.spark.ingest import ColumnsError
 from streamlog.spark.inputs import Inputs
+from streamlog.spark.records import ColumnsError
 from streamlog.spark.sinks import write
 from streamlog.spark.sources import read
 
@@ -51,8 +51,7 @@ def test_files_without_columns(spark: SparkSession, tmp_path: Path, kind: str) -
         else:
             row = "true\n" if kind == "csv" else '{"holds": true}\n'
             assert path.read_text() == "holds\n" * (kind == "csv") + row * count
-        frame, is_text = read(spark, path, "u", program)
-        given = Inputs.of(spark, program, {"u": frame}, {"u"} if is_text else ())
+        given = Inputs.of(spark, program, {"u": read(spark, path, "u", program)})
         assert given.checked({"u": ()})["u"].count() == count
 
 
