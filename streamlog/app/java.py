@@ -64,11 +64,20 @@ def _wrong_with(java: str) -> str | None:
     return None if int(version[1]) in VERSIONS else f"'{java}' is Java {version[1]}"
 
 
-def on_spark(memory: int | None = None) -> ExecutorFactory:
+class NoSparkError(Exception):
+    """Spark cannot be started; the message says why."""
+
+
+def on_spark(memory: int | None) -> ExecutorFactory:
     """An executor for a few rows at a time, in a session with settings for that, whose Java takes
     at most so many bytes."""
+    if problem := java_problem():
+        raise NoSparkError(problem)
     from streamlog.spark.executor import SparkExecutor
-    from streamlog.spark.session import TINY, session, with_memory
+    from streamlog.spark.session import TINY, SessionError, session, with_memory
 
-    session("local[2]", {**TINY, **with_memory({}, memory)})
+    try:
+        session("local[2]", {**TINY, **with_memory({}, memory)})
+    except SessionError as error:
+        raise NoSparkError(str(error)) from None
     return SparkExecutor

@@ -15,7 +15,7 @@ from streamlog.analysis.schema import Kind
 from streamlog.app import show
 from streamlog.app.answers import columns_of, fits
 from streamlog.app.formats import count
-from streamlog.app.java import java_problem, on_spark
+from streamlog.app.java import on_spark
 from streamlog.app.limits import bytes_of
 from streamlog.app.render import render_page
 from streamlog.app.repl_session import Message, Session
@@ -26,7 +26,7 @@ from streamlog.codes import CODES
 from streamlog.compiler import Mode
 from streamlog.diagnostics import did_you_mean
 from streamlog.kernel import Kernel
-from streamlog.runtime.executor import BEGIN, ExecutorFactory
+from streamlog.runtime.executor import BEGIN
 from streamlog.runtime.memory import size
 from streamlog.runtime.query import prepared
 from streamlog.runtime.sources import FORMATS
@@ -231,10 +231,8 @@ class Commands:
                 self.session.set_executor(Kernel)
                 yield "this session runs in one process (`local`)"
             case "spark":
-                if problem := java_problem():
-                    raise CommandError(problem)
-                yield "Spark starts; each step takes about a second from now on"
-                self.session.set_executor(self._on_spark())
+                self.session.set_executor(on_spark(self.session.limits.memory))
+                yield "Spark has started; each step takes about a second from now on"
             case _:
                 raise CommandError(f"there is no engine `{rest}`; there are `local` and `spark`")
 
@@ -285,14 +283,6 @@ class Commands:
     def quit(self, rest: str) -> Iterator[Printed]:
         yield from ()
         raise Leave
-
-    def _on_spark(self) -> ExecutorFactory:
-        from streamlog.spark.session import SessionError
-
-        try:
-            return on_spark(self.session.limits.memory)
-        except SessionError as error:
-            raise CommandError(str(error)) from None
 
     # ------------------------------------------------------------------------------- names
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console, RenderableType
 
 from streamlog.analysis.refusals import STREAM_ONLY
+from streamlog.app.java import NoSparkError
 from streamlog.app.render import render_diagnostic
 from streamlog.app.repl_commands import COMMANDS, CommandError, Commands, Leave, Printed
 from streamlog.app.repl_session import (
@@ -85,7 +86,7 @@ class Shell:
             self._say(*(found or [failure(str(error), self.out.width)]))
         except EvaluationError as error:
             self._say(failure(str(error), self.out.width), note(_KEPT, self.out.width))
-        except (CommandError, EngineError, NoProofError, Unfit) as error:
+        except (CommandError, NoSparkError, EngineError, NoProofError, Unfit) as error:
             self._say(failure(str(error), self.out.width))
         except (SourceError, UnicodeError, OSError) as error:
             self.could_not_load |= loading

@@ -169,11 +169,13 @@ class Run(ABC):
     def print_closing(
         self,
         columns: Sequence[str],
-        rows: Mapping[str, Sequence[int]],
+        counts: Mapping[str, object],
         answers: Mapping[str, int],
         *more: Table | str,
     ) -> None:
+        """`counts` has for each input an object with the columns."""
         out = console(stderr=True)
+        rows = {name: [getattr(count, c) for c in columns] for name, count in counts.items()}
         for block in (*figures_tables(columns, rows, answers), *more):
             out.print(flat(block, out.width))
 

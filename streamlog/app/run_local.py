@@ -287,7 +287,6 @@ class LocalRun(Run):
 
     def _print_closing(self) -> None:
         report, executor, seconds = self.engine.report, self.engine.executor, self.seconds
-        figures = {n: [getattr(c, f) for f in FIGURES] for n, c in report.streams.items()}
         more: list[Table | str] = []
         state = f"state: {report.state_high:,} rows at most"
         if seconds >= 1:
@@ -295,4 +294,4 @@ class LocalRun(Run):
             state += f"; {seconds:.1f} s ({rows / seconds:,.0f} rows a second)"
             if isinstance(executor, Measured):
                 more.append(times_table(executor.seconds))
-        self.print_closing(FIGURES, figures, report.answers, *more, state)
+        self.print_closing(FIGURES, report.streams, report.answers, *more, state)

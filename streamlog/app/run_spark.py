@@ -238,11 +238,10 @@ class SparkRun(Run):
         jobs: int,
         rounds: int,
     ) -> None:
-        figures = {n: [getattr(c, f) for f in FIGURES] for n, c in rows.items()}
         cost = [count(jobs, "job"), f"{count(rounds, 'round')} of recursion" if rounds else ""]
         cost.append(f"{self.seconds:.1f} s")
         spark = "Spark: " + ", ".join(filter(None, cost))
-        self.print_closing(FIGURES, figures, answers, strategies_table(used), spark)
+        self.print_closing(FIGURES, rows, answers, strategies_table(used), spark)
 
 
 def _rows(rows: DataFrame) -> list[Row]:

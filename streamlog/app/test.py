@@ -11,7 +11,7 @@ from attrs import evolve
 
 from streamlog.app.formats import count
 from streamlog.app.inputs import STDIN, TARGET, batch_option, files_of
-from streamlog.app.java import java_problem, on_spark
+from streamlog.app.java import NoSparkError, on_spark
 from streamlog.app.limits import limit_options, limits_of
 from streamlog.app.matching import ExpressionError, Matches, matcher
 
@@ -100,13 +100,9 @@ def command(
     chosen_limits = limits_of(limits)
     options = Options(shuffle=not no_shuffle, seed=seed, limits=chosen_limits)
     if engine == "spark":
-        if problem := java_problem():
-            raise click.UsageError(problem)
-        from streamlog.spark.session import SessionError
-
         try:
             options = evolve(options, executor=on_spark(chosen_limits.memory))
-        except SessionError as error:
+        except NoSparkError as error:
             raise click.UsageError(str(error)) from None
     out = console()
     results: list[Results] = []
