@@ -24,7 +24,7 @@ from streamlog.runtime.aggregates import aggregate, function
 from streamlog.runtime.executor import BEGIN, END, LimitError, Limits, Row
 from streamlog.runtime.facts import known_facts
 from streamlog.runtime.frontier import Frontiers
-from streamlog.runtime.functions import EvaluationError
+from streamlog.runtime.functions import ERRORS
 from streamlog.runtime.memory import at_most, share
 from streamlog.runtime.rounds import Rounds, cut_short, explained, out_of_memory, place
 
@@ -114,7 +114,7 @@ class Kernel:
             rules = [r for p in preds for r in self._rules_of.get(p, ())]
             by_line = self._code.rule_at
             raise out_of_memory(error, SOURCE, by_line, memory, preds, rules) from error
-        except (EvaluationError, ZeroDivisionError, OverflowError, TypeError) as error:
+        except ERRORS as error:
             raise explained(error, SOURCE, self._code.rule_at) from error
         self._memory.forget(self._frontiers)
         return answers

@@ -60,14 +60,6 @@ def _flat(index: Index, key: Any, held: Any) -> Iterator[Row]:
         yield (*keys, time, *row, *(totals[at + 1] - totals[at] for totals in sums))
 
 
-def key_of(index: Index, row: Row) -> Any:
-    return _one(tuple(row[p] for p in index.key))
-
-
-def _one(values: tuple[Any, ...]) -> Any:
-    return values[0] if len(values) == 1 else values
-
-
 def _many(value: Any, columns: tuple[int, ...]) -> tuple[Any, ...]:
     return (value,) if len(columns) == 1 else value
 
@@ -234,7 +226,8 @@ def _picking(places: list[int]) -> Callable[[Row], Any]:
 
 def remove(index: Index, stored: Stored, row: Row) -> None:
     """A whole row that a better one replaces."""
-    key = key_of(index, row)
+    values = tuple(row[p] for p in index.key)
+    key = values[0] if len(values) == 1 else values
     held = stored[key]
     if index.store is Store.BY_TIME:
         at = held[1].index(row, bisect_left(held[0], row[0]))

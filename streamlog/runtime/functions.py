@@ -17,6 +17,19 @@ class EvaluationError(Exception):
     """A value cannot be computed: a division by zero, a number beyond 64 bits."""
 
 
+# What evaluating rules and queries may raise, besides.
+ERRORS = (EvaluationError, ZeroDivisionError, OverflowError, TypeError)
+
+
+def reason(error: Exception) -> str:
+    """Why a value cannot be computed."""
+    if isinstance(error, ZeroDivisionError):
+        return "division by zero"
+    if isinstance(error, TypeError):
+        return f"values of different kinds meet ({error}): declare the types of the columns"
+    return str(error)
+
+
 def whole(value: int) -> int:
     """The value, if it fits into 64 bits."""
     if not INT64_MIN <= value <= INT64_MAX:
@@ -41,11 +54,6 @@ def exact_sum(values: Sequence[float]) -> float:
             return float(sum(map(Fraction, values)))
         except OverflowError:
             raise EvaluationError("the sum is beyond the range of floats") from None
-
-
-def divide(one: float, other: float) -> float:
-    """As `/` does: of whole numbers too, as floats, the way other engines have it."""
-    return float(one) / float(other)
 
 
 def floor(value: float, step: float) -> float:

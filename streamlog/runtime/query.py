@@ -27,7 +27,7 @@ from streamlog.plan.python.terms import name, python
 from streamlog.plan.steps import Index
 from streamlog.rewrite.desugar import desugar
 from streamlog.runtime.executor import Row
-from streamlog.runtime.functions import FUNCTIONS, EvaluationError, whole
+from streamlog.runtime.functions import ERRORS, FUNCTIONS, reason, whole
 from streamlog.runtime.indexes import fill
 from streamlog.syntax.ast import (
     Body,
@@ -242,9 +242,5 @@ def computing() -> Iterator[None]:
     """What cannot be computed cannot be answered."""
     try:
         yield
-    except ZeroDivisionError:
-        raise QueryError("division by zero") from None
-    except (EvaluationError, OverflowError) as error:
-        raise QueryError(str(error)) from None
-    except TypeError as error:
-        raise QueryError(f"values of different kinds meet ({error})") from None
+    except ERRORS as error:
+        raise QueryError(reason(error)) from None

@@ -7,7 +7,7 @@ from typing import Any
 
 from streamlog.plan.steps import RulePlan
 from streamlog.runtime.executor import BEGIN, LimitError
-from streamlog.runtime.functions import EvaluationError
+from streamlog.runtime.functions import EvaluationError, reason
 from streamlog.runtime.memory import size
 from streamlog.syntax.ast import Rule
 from streamlog.syntax.pretty import pretty
@@ -73,13 +73,8 @@ def explained(error: Exception, source: str, rules: Mapping[int, Rule]) -> Evalu
     rule = _rule_of(error, source, rules)
     if rule is None and not isinstance(error, EvaluationError):
         raise error  # not the rules' fault
-    what = str(error)
-    if isinstance(error, ZeroDivisionError):
-        what = "division by zero"
-    elif isinstance(error, TypeError):
-        what = f"values of different kinds meet ({error}): declare the types of the columns"
     where = f" in the rule at {place(rule)}: {in_a_line(rule)}" if rule else ""
-    return EvaluationError(f"{what}{where}")
+    return EvaluationError(f"{reason(error)}{where}")
 
 
 def _rule_of(error: BaseException, source: str, rules: Mapping[int, Rule]) -> Rule | None:

@@ -74,6 +74,53 @@ def test_refusals(ran, query: str, message: str) -> None:
         ran.query(query)
 
 
+def test_a_comparison_of_different_kinds(engine) -> None:
+    e = engine("p(T, X) <- m(T, X).")
+    e.push("m", [(1, "a"), (2, 3)])
+    e.end()
+    e.step()
+    with pytest.raises(QueryError, match="values of different kinds meet"):
+        e.query("m(T, X), m(T1, Y), X < Y")
+
+
+def test_alternatives_may_have_variables_of_their_own(ran) -> None:
+    assert ran.query("msg(T, red) ; msg(U, blue)") == [{"T": 1}, {"T": 3}, {"U": 2}]
+
+
+CHAIN = """
+step(T, N) <- s(T, N).
+linked(T, N) <- s(T1, N), T1 < T, N = 0.
+linked(T, N) <- s(T1, N), T1 < T, M = N - 1, linked(T1, M).
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "answers"),
+    [
+        ("linked(9, N)", [{"N": 0}, {"N": 1}, {"N": 2}, {"N": 3}]),
+        ("step(T, N), linked(T, N)", []),
+        ("step(T, N), not linked(4, N)", [{"T": 4, "N": 3}]),
+        ("step(T, N), linked(8 // T, N), not step(8 // T, 3)", [{"T": 1, "N": 0}]),
+        ("step(T, N), not (U = T + 1, linked(U, N))", []),
+    ],
+)
+def test_an_open_predicate_that_calls_itself(engine, query: str, answers: list[object]) -> None:
+    e = engine(CHAIN)
+    e.push("s", [(n + 1, n) for n in range(4)])
+    e.end()
+    e.step()
+    assert e.query(query) == answers
+
+
+def test_an_open_predicate_that_calls_itself_too_often(engine) -> None:
+    e = engine(CHAIN)
+    e.push("s", [(n + 1, n) for n in range(150)])
+    e.end()
+    e.step()
+    with pytest.raises(QueryError, match="`linked` calls itself more than 100 times here"):
+        e.query("linked(150, 148)")
+
+
 def test_the_same_query_may_be_asked_again(ran) -> None:
     assert ran.query("first(T, red)") == ran.query("first(T, red)")
 

@@ -220,15 +220,26 @@ class Nest:
         """A look-up where that is enough; else loops that stop at the first solution."""
         test = self._simple(step)
         if test is None:
-            self.flags += 1
-            outer, flag = self.stop, f"found{self.flags}"
-            self.out(f"{flag} = False")
-            self.stop = flag
-            self.chain(step.steps, (), (), lambda: self.out(f"{flag} = True"))
-            self.stop = outer
-            test = flag if step.wanted else f"not {flag}"
+            found = self._search(step.steps)
+            test = found if step.wanted else f"not {found}"
         with self.out.block(f"if {test}:"):
             then()
+
+    def _search(self, steps: Sequence[Step]) -> str:
+        self.flags += 1
+        outer, flag = self.stop, f"found{self.flags}"
+        if outer is None:
+            self.out(f"{flag} = False")
+            self.stop = flag
+            self.chain(steps, (), (), lambda: self.out(f"{flag} = True"))
+        else:  # within another search: Python nests only so many blocks in a function
+            flag += "()"
+            self.stop = None
+            with self.out.block(f"def {flag}:"):
+                self.chain(steps, (), (), lambda: self.out("return True"))
+                self.out("return False")
+        self.stop = outer
+        return flag
 
     def _simple(self, step: Exists) -> str | None:
         if len(step.steps) != 1 or not isinstance(step.steps[0], Join):

@@ -49,7 +49,7 @@ def python(term: Term) -> str:
             return f"(-{python(operand)})"
         case BinOp("++", left, right):
             return f"({python(left)} + {python(right)})"
-        case BinOp("/", left, right):  # `functions.divide`
+        case BinOp("/", left, right):  # of whole numbers too, as floats
             return f"(float({python(left)}) / {python(right)})"
         case BinOp(op, left, right):
             return f"({python(left)} {op} {python(right)})"
