@@ -10,6 +10,7 @@ an earlier batch, at instants that were still open, are left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from functools import cache, reduce
 from itertools import count
 
@@ -154,6 +155,13 @@ class Evaluation:
         self._text_of_group = cache(
             lambda grouping: render(group_query(grouping, self.context), "spark")
         )
+
+    def within(self, spark: SparkSession, kernels: int) -> Evaluation:
+        """The same in another session, that of a streaming query, which knows its own views; and
+        with as many kernels as a run was begun with."""
+        made = copy(self)
+        made.spark, made.kernels = spark, kernels
+        return made
 
     def layout(self, kernels: int) -> list[list[object]]:
         """What must stay as it is while there is state: who does what, and with which rows."""

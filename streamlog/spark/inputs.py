@@ -9,7 +9,7 @@ from math import inf
 from typing import Any
 from uuid import uuid4
 
-from attrs import field, frozen, mutable
+from attrs import field, frozen
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -52,7 +52,7 @@ class Count:
     late: int = 0
 
 
-@mutable
+@frozen
 class Inputs:
     spark: SparkSession
     program: Program
@@ -123,15 +123,16 @@ class Inputs:
             rows[name] = rows[name].unionAll(own) if name in rows else own
         return rows
 
-    def work_in(self, spark: SparkSession) -> None:
-        """Take the rows of tables to another session, that of a streaming query."""
-        if spark is not self.spark:
-            self.spark = spark
-            streaming = self.streaming
-            self.records = {
-                name: records if name in streaming else records.map(partial(_seen_from, spark))
-                for name, records in self.records.items()
-            }
+    def within(self, spark: SparkSession) -> Inputs:
+        """The same as seen from another session, that of a streaming query."""
+        if spark is self.spark:
+            return self
+        streaming = self.streaming
+        records = {
+            name: records if name in streaming else records.map(partial(_seen_from, spark))
+            for name, records in self.records.items()
+        }
+        return Inputs(spark, self.program, records, self.types, self._counted)
 
     def tables(self, types: ColumnTypes) -> dict[str, DataFrame]:
         """The rows of tables, each once."""

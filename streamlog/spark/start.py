@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from streamlog.compiler import Program
 from streamlog.plan.parts import Strategy
 from streamlog.runtime.executor import Limits
+from streamlog.spark.arrivals import LATE, REJECTS
 from streamlog.spark.columns import column_types
 from streamlog.spark.delivery import Sink
 from streamlog.spark.failures import in_our_words
@@ -21,7 +22,7 @@ from streamlog.spark.files import Files
 from streamlog.spark.holding import held
 from streamlog.spark.inputs import InputError, Inputs
 from streamlog.spark.session import usable
-from streamlog.spark.streaming import LATE, REJECTS, Run
+from streamlog.spark.streaming import Run
 from streamlog.spark.watching import Figures, Status, Watch, status_of
 
 _PATIENCE = 2.0  # seconds

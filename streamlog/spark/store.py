@@ -188,18 +188,18 @@ class Store:
 
     # -------------------------------------------------------------------------- reading
 
-    def table(self, shelf: str, width: int) -> DataFrame | None:
+    def table(self, spark: SparkSession, shelf: str, width: int) -> DataFrame | None:
         """What is still needed of a shelf."""
         folders = self.last.folders.get(shelf, ()) if self.last else ()
-        return self._read([f.path for f in folders], width) if folders else None
+        return self._read(spark, [f.path for f in folders], width) if folders else None
 
-    def written(self, batch: int, shelf: str, width: int) -> DataFrame:
+    def written(self, spark: SparkSession, batch: int, shelf: str, width: int) -> DataFrame:
         """What a batch that does not count yet has put on a shelf."""
-        return self._read([_place(batch, shelf)], width)
+        return self._read(spark, [_place(batch, shelf)], width)
 
-    def _read(self, paths: Iterable[str], width: int) -> DataFrame:
+    def _read(self, spark: SparkSession, paths: Iterable[str], width: int) -> DataFrame:
         places = [self.files.path(path) for path in paths]
-        return self.spark.read.schema(wire.schema(width)).parquet(*places)
+        return spark.read.schema(wire.schema(width)).parquet(*places)
 
     # -------------------------------------------------------------------------- writing
 
@@ -221,6 +221,7 @@ class Store:
 
     def compact(
         self,
+        spark: SparkSession,
         batch: int,
         shelf: str,
         folders: tuple[Folder, ...],
@@ -236,7 +237,7 @@ class Store:
             i for i, f in enumerate(folders) if f.rows <= 4 * sum(g.rows for g in folders[i + 1 :])
         )
         merged = folders[start:]
-        rows = needed(self._read([f.path for f in merged], width))
+        rows = needed(self._read(spark, [f.path for f in merged], width))
         path = f"merged/{batch}-{shelf}"
         counting = Observation()
         rows = rows.coalesce(1).observe(counting, F.count(F.lit(1)).alias("rows"))

@@ -10,38 +10,35 @@ row is late if it is earlier than the progress that its stream had before.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import DataFrame, SparkSession
 
 from streamlog.compiler import Program
 from streamlog.plan.parts import Strategy, stages
 from streamlog.plan.pivot import how_many
 from streamlog.plan.strategies import choose
-from streamlog.runtime.executor import BEGIN, END, Limits
+from streamlog.runtime.executor import Limits
 from streamlog.runtime.frontier import Frontiers
 from streamlog.runtime.ingest import REPORT
 from streamlog.runtime.progress import Progress
-from streamlog.spark import arrival, wire
+from streamlog.spark import arrival
 from streamlog.spark.arrival import Seen
+from streamlog.spark.arrivals import LATE, REJECTS, Arrivals
 from streamlog.spark.columns import ColumnTypes
 from streamlog.spark.delivery import Delivery, Sink
-from streamlog.spark.evaluation import Batch, Evaluation, Moment, clamped, context
+from streamlog.spark.evaluation import Evaluation, Moment, context
 from streamlog.spark.failures import explained
 from streamlog.spark.files import Files
 from streamlog.spark.inputs import REPORT_TYPES, Inputs
 from streamlog.spark.keeping import Keeping
 from streamlog.spark.reading import Reading
+from streamlog.spark.retained_rows import ROWS, Counts, RetainedRows
 from streamlog.spark.session import Jobs
-from streamlog.spark.shelves import additions, enough
-from streamlog.spark.store import PULSE, SHELF, Commit, Folder, Store, is_new
+from streamlog.spark.store import PULSE, Commit, Store, is_new
 from streamlog.spark.watching import Figures, Record
-
-ROWS, FEW, BUFFER, STATE = "rows ", "few ", "buffer ", "state "
-REJECTS, LATE = "rejects", "late"
 
 
 class Run:
@@ -66,18 +63,19 @@ class Run:
         closed = program.closed
         self.choices = choose(context(closed, types), strategy)
         strategies = {p: c.strategy for p, c in self.choices.items()}
-        self.keeping = Keeping(closed, strategies)
-        self.evaluation = Evaluation(
-            spark, closed, types, stages(closed.plan, strategies), limits=limits
-        )
-        self.width = self.evaluation.width
+        order = stages(closed.plan, strategies)
+        evaluation = Evaluation(spark, closed, types, order, limits=limits)
+        self.width = evaluation.width
         kernels = kernels or how_many(None, spark.sparkContext.defaultParallelism)
         if is_new(Files(spark, checkpoint)):
             self.delivery.begin(again=False)
-        self.store = Store(spark, checkpoint, program, self.evaluation.layout, kernels)
-        self.evaluation.kernels = self.store.kernels
+        self.store = Store(spark, checkpoint, program, evaluation.layout, kernels)
+        self.evaluation = evaluation.within(spark, self.store.kernels)
         self.progress = Progress.of(program)
         self.reading = Reading(self.store, inputs, program)
+        keeping = Keeping(closed, strategies)
+        self.retained = RetainedRows(self.store, keeping, types, self.width, self.outputs)
+        self.arrivals = Arrivals(inputs, self.progress, self.retained)
         self._restore()
         self.record = Record()
 
@@ -124,287 +122,75 @@ class Run:
             return
         if batch != (0 if last is None else last.batch + 1):
             raise self.store.refused(f"'spark' goes on with batch {batch}, but not 'commits'")
-        self._work_in(self.spark if new is None else new.sparkSession)
-        began = time.monotonic()
-        most = self.evaluation.limits.seconds
+        began, most = time.monotonic(), self.evaluation.limits.seconds
         with explained(), Jobs(self.spark, f"streamlog: batch {batch}", most) as jobs:
-            commit, figures = self._evaluate(new, batch, offsets)
-        seconds = time.monotonic() - began
+            commit, figures = self._evaluated(new, batch, offsets)
         if self.progress.may_follow:
             self.store.pulse(batch)
         self.store.commit(commit)
-        self.record.add(Figures(batch, *figures, jobs.count, seconds))
+        self.record.add(figures(jobs.count, time.monotonic() - began))
 
-    def _work_in(self, spark: SparkSession) -> None:
-        """A streaming query has a session of its own, which knows its own views alone."""
-        self.evaluation.spark = self.store.spark = spark
-        self.inputs.work_in(spark)
-
-    def _evaluate(
+    def _evaluated(
         self, new: DataFrame | None, batch: int, offsets: tuple[str, ...]
-    ) -> tuple[Commit, tuple[Mapping[str, Seen], Mapping[str, int], int, int, int]]:
-        last = self.store.last
-        before = self._frontiers() if last is not None else None
-        shelves: dict[str, DataFrame] = {}
-        arrived: dict[str, DataFrame] = {}
-        seen: Mapping[str, Seen] = {}
-        if before is None:
-            arrived |= self.inputs.tables(self.types)
+    ) -> tuple[Commit, Callable[[int, float], Figures]]:
+        """What has come, what follows from it, what is stored, what is delivered."""
+        spark = self.spark if new is None else new.sparkSession  # a query has its own
+        last, before = self.store.last, self._frontiers() if self.store.last else None
         if new is None:
             offsets = last.offsets if last is not None else ()
-            was = self.progress.values()
-            self.progress.end()
-            self._leave(arrived, shelves, {}, was)
+            arrived = self.arrivals.end(spark, is_first=last is None)
         else:
             new = new.persist()
             self.progress.follow(self.reading.silent(offsets, last))
-            seen = self._take(new, arrived, shelves)
-        now = self._frontiers()
-        moment = Moment(before, now, self.progress.values(), self._spoken_of())
-        result = self.evaluation.run(arrived, self._kept(before), self._states(), moment)
-        self._shelve(result, shelves, now)
-        if before is None and self.reading.tables:
-            self._report_tables(shelves)
-        counts = self._write(shelves, batch)
-        folders = self._folders(counts, batch, now)
-        answers = {p: counts.get(ROWS + p, (0, None))[0] for p in self.outputs}
-        self._deliver(counts, batch)
+            arrived = self.arrivals.take(new, is_first=last is None)
+        moment = Moment(before, self._frontiers(), self.progress.values(), self.arrivals.spoken_of)
+        needed = self.retained.needed(spark, before)
+        states = self.retained.states(spark, len(self.evaluation.stages))
+        result = self.evaluation.within(spark, self.store.kernels).run(
+            arrived.rows, needed, states, moment
+        )
+        shelves = arrived.shelves | self.retained.of_batch(spark, result, moment.now)
+        counts = self.retained.write(spark, shelves, batch)
+        folders = self.retained.folders(spark, counts, batch, moment.now)
+        self._deliver(spark, counts, batch)
         result.release()
         if new is not None:
             new.unpersist()
-        rows = sum(f.rows for found in folders.values() for f in found)
+        answers = {p: counts.get(ROWS + p, (0, None))[0] for p in self.outputs}
         commit = Commit(
             batch,
             {s: (c.progress, c.seen, c.reached, c.ended) for s, c in self.progress.clocks.items()},
             moment.spoken_of,
-            self._counted(seen, answers),
+            self._counted(arrived.seen, answers),
             folders,
             {p: tuple(t.value for t in types) for p, types in self.types.items()},
             offsets,
             self.reading.identities,
             dict(self.delivery.delivered),
         )
+        rows = sum(f.rows for found in folders.values() for f in found)
         count = sum(len(found) for found in folders.values())
-        return commit, (seen, answers, rows, count, result.rounds)
-
-    # -------------------------------------------------------------------------- rows in
-
-    def _take(
-        self, new: DataFrame, arrived: dict[str, DataFrame], shelves: dict[str, DataFrame]
-    ) -> Mapping[str, Seen]:
-        """The first job: what has come. Then the clocks move, and rows leave the buffers."""
-        clocks = self.progress.clocks
-        seen = arrival.look(new, clocks.values())
-        come: dict[str, DataFrame] = {}
-        bad = self._rejects(new, [name for name, s in seen.items() if s.rejected])
-        late: list[DataFrame] = []
-        latest: dict[str, int | None] = {}
-        for stream, clock in clocks.items():
-            latest[stream] = seen[stream].latest
-            limit = None
-            if clock.horizon is not None and latest[stream] is not None:
-                known = self.progress.known(stream)
-                limit = arrival.believed(new, clock, known)
-                if limit is not None:
-                    latest[stream] = limit
-                    bad.append(arrival.doubted_of(new, clock, self.types, limit))
-            if seen[stream].rows:
-                come[stream] = arrival.rows_of(new, clock, self.types, limit)
-            if seen[stream].late:
-                late.append(arrival.late_of(new, clock, self.types))
-        for name, found in ((REJECTS, bad), (LATE, late)):
-            if found:
-                rows = reduce(DataFrame.unionAll, found)
-                shelves[name] = wire.packed(rows, name, REPORT_TYPES, self.width)
-        before = self.progress.values()
-        for stream, clock in clocks.items():
-            at = latest[stream]
-            if at is not None:
-                self.progress.saw(clock, at, max(clock.progress, at - clock.slack), lift=False)
-        self._leave(arrived, shelves, come, before)
-        return seen
-
-    def _rejects(self, new: DataFrame, streams: Sequence[str]) -> list[DataFrame]:
-        """The bad rows of streams. To number their lines, the files that have some are read anew,
-        which costs nothing as long as there are none."""
-        found = []
-        in_files = [s for s in streams if self.inputs.records[s].anew is not None]
-        files = arrival.bad_files(new, in_files) if in_files else {}
-        for stream in streams:
-            if stream in files:
-                found.append(self.inputs.rejects_in(self.types, stream, files[stream]))
-            else:
-                found.append(arrival.rejects_of(new, stream))
-        return found
-
-    def _report_tables(self, shelves: dict[str, DataFrame]) -> None:
-        """Tables are read once, in the first batch, and so are their bad rows."""
-        rows = self.inputs.rejects(self.types)
-        rows = wire.packed(rows, REJECTS, REPORT_TYPES, self.width)
-        shelves[REJECTS] = shelves[REJECTS].unionAll(rows) if REJECTS in shelves else rows
-
-    def _leave(
-        self,
-        arrived: dict[str, DataFrame],
-        shelves: dict[str, DataFrame],
-        come: Mapping[str, DataFrame],
-        before: Mapping[str, int],
-    ) -> None:
-        """Rows up to the progress leave the buffers, each once."""
-        facts = self.inputs.facts(self.types) if self.store.last is None else {}
-        for stream, clock in self.progress.clocks.items():
-            held = self._stored(BUFFER + stream, stream)
-            parts = [come.get(stream), held, facts.get(stream)]
-            rows = [part for part in parts if part is not None]
-            if not rows:
-                continue
-            waiting = reduce(DataFrame.unionAll, rows).distinct()
-            if clock.progress < END:
-                staying = waiting.where(F.col("c0") > clamped(clock.progress))
-                shelves[BUFFER + stream] = self._packed(staying, stream)
-            leaving = waiting.where(F.col("c0") <= clamped(clock.progress))
-            old = self._stored(ROWS + stream, stream)
-            if old is not None:
-                edge = old.where(F.col("c0") >= clamped(before[stream]))
-                leaving = leaving.join(edge, on=leaving.columns, how="left_anti")
-            arrived[stream] = leaving
-
-    # ------------------------------------------------------------------------- state
+        return commit, partial(Figures, batch, arrived.seen, answers, rows, count, result.rounds)
 
     def _frontiers(self) -> Frontiers:
         closed = self.program.closed
-        streams = closed.schema.streams
-        frontiers = Frontiers(closed.contract, streams)
+        frontiers = Frontiers(closed.contract, closed.schema.streams)
         frontiers.move(self.progress.values())
         return frontiers
 
-    def _spoken_of(self) -> int:
-        last = self.store.last.spoken_of if self.store.last else BEGIN
-        clocks = self.progress.clocks.values()
-        # Rows count when they have left the buffer, as they do in the other engines.
-        times = [min(c.seen, c.progress) for c in clocks]
-        times += (c.progress for c in clocks if c.progress < END)
-        return max([last, *times])
-
-    def _kept(self, before: Frontiers | None) -> dict[str, DataFrame]:
-        """What is still needed of the past."""
-        kept: dict[str, DataFrame] = {}
-        if before is None:
-            return kept
-        for pred in self.types:
-            need = self.keeping.kept(pred, before)
-            rows = self._stored(ROWS + pred, pred)
-            if rows is not None and need.since > BEGIN:
-                rows = rows.where(F.col("c0") >= clamped(need.since))
-            few = [self._stored(f"{FEW}{pred} {f.name}", pred) for f in need.few]
-            found = [f for f in (rows, *few) if f is not None]
-            if found:
-                kept[pred] = reduce(DataFrame.unionAll, found)
-                if len(found) > 1:
-                    kept[pred] = kept[pred].distinct()
-        return kept
-
-    def _states(self) -> dict[int, DataFrame]:
-        found = {
-            number: self.store.table(f"{STATE}{number}", self.width)
-            for number in range(len(self.evaluation.stages))
-        }
-        return {number: state for number, state in found.items() if state is not None}
-
-    def _stored(self, shelf: str, pred: str) -> DataFrame | None:
-        found = self.store.table(shelf, self.width)
-        return None if found is None else wire.unpacked(found, None, self.types[pred])
-
-    def _packed(self, rows: DataFrame, pred: str) -> DataFrame:
-        return wire.packed(rows, pred, self.types[pred], self.width)
-
-    def _shelve(self, result: Batch, shelves: dict[str, DataFrame], now: Frontiers) -> None:
-        """What of a batch is stored: answers, and what later batches look at."""
-        for pred, relation in result.relations.items():
-            need = self.keeping.kept(pred, now)
-            if relation.new is not None and (pred in self.outputs or need.since < END):
-                shelves[ROWS + pred] = self._packed(relation.new, pred)
-            for few in need.few:
-                shelf = f"{FEW}{pred} {few.name}"
-                found = additions(few, relation, few.until(now), self._stored(shelf, pred))
-                if found is not None:
-                    shelves[shelf] = self._packed(found, pred)
-        for number, state in result.states.items():
-            shelves[f"{STATE}{number}"] = state
-
-    def _write(
-        self, shelves: Mapping[str, DataFrame], batch: int
-    ) -> dict[str, tuple[int, int | None]]:
-        """The second job: everything at once. Returns rows and latest time by shelf."""
-        out = [rows.withColumn(SHELF, F.lit(name)) for name, rows in shelves.items()]
-        if not out:
-            return {}
-        counting = Observation()
-        measured = []
-        for number, name in enumerate(shelves):
-            mine = F.col(SHELF) == name
-            measured.append(F.count_if(mine).alias(f"n{number}"))
-            measured.append(F.max(F.when(mine, F.col("i0"))).alias(f"t{number}"))
-        rows = reduce(DataFrame.unionAll, out).coalesce(self.spark.sparkContext.defaultParallelism)
-        rows = rows.observe(counting, *measured)
-        place = self.store.place_of(batch)
-        rows.write.mode("overwrite").partitionBy(SHELF).parquet(self.store.files.path(place))
-        self.store.list(place)
-        found: dict[str, Any] = counting.get
-        return {
-            name: (found[f"n{number}"], found[f"t{number}"])
-            for number, name in enumerate(shelves)
-            if found[f"n{number}"]
-        }
-
-    def _folders(
-        self, counts: Mapping[str, tuple[int, int | None]], batch: int, now: Frontiers
-    ) -> dict[str, tuple[Folder, ...]]:
-        """Which folders of each shelf the next batch may need."""
-        result: dict[str, tuple[Folder, ...]] = {}
-        last = self.store.last.folders if self.store.last else {}
-        for shelf in {**last, **counts}:
-            rows, latest = counts.get(shelf, (0, None))
-            new = (self.store.folder(batch, shelf, rows, latest),) if rows else ()
-            if shelf.startswith((BUFFER, STATE)):
-                result[shelf] = new  # written anew each time
-            elif shelf.startswith(FEW):
-                found = (*last.get(shelf, ()), *new)
-                result[shelf] = self.store.compact(
-                    batch, shelf, found, self.width, self._still_enough(shelf)
-                )
-            elif shelf.startswith(ROWS):
-                pred = shelf.removeprefix(ROWS)
-                since = self.keeping.kept(pred, now).since
-                found = (*last.get(shelf, ()), *new)
-                if self.evaluation.schema.is_temporal(pred):
-                    found = tuple(f for f in found if f.latest is None or f.latest >= since)
-                result[shelf] = self.store.compact(batch, shelf, found, self.width, _since(since))
-        return {shelf: found for shelf, found in sorted(result.items()) if found}
-
-    def _still_enough(self, shelf: str) -> Callable[[DataFrame], DataFrame]:
-        pred, name = shelf.removeprefix(FEW).rsplit(" ", 1)
-        (few,) = (f for f in self.keeping.few(pred) if f.name == name)
-        types = self.types[pred]
-        return lambda rows: self._packed(enough(few.rows, wire.unpacked(rows, None, types)), pred)
-
-    # ------------------------------------------------------------------------ answers
-
-    def _deliver(self, counts: Mapping[str, tuple[int, int | None]], batch: int) -> None:
+    def _deliver(self, spark: SparkSession, counts: Counts, batch: int) -> None:
         """New answers to their sinks."""
         names = self.program.schema.column_names
         for name in self.delivery.sinks:
-            shelf = name if name in (REJECTS, LATE) else ROWS + name
-            rows, _ = counts.get(shelf, (0, None))
-            if not rows:
-                self.delivery.nothing(name, batch)
-                continue
-            if shelf == name:
-                columns, types = REPORT, REPORT_TYPES
+            if name in (REJECTS, LATE):
+                shelf, columns, types = name, REPORT, REPORT_TYPES
             else:
-                columns, types = names[name], self.types[name]
-            found = wire.unpacked(self.store.written(batch, shelf, self.width), None, types)
-            self.delivery.deliver(name, found, columns, types, batch)
+                shelf, columns, types = ROWS + name, names[name], self.types[name]
+            if shelf in counts:
+                rows = self.retained.written(spark, batch, shelf, types)
+                self.delivery.deliver(name, rows, columns, types, batch)
+            else:
+                self.delivery.nothing(name, batch)
 
     def _counted(self, seen: Mapping[str, Seen], answers: Mapping[str, int]) -> dict[str, Any]:
         """The figures of the run so far."""
@@ -421,7 +207,3 @@ class Run:
             name: [count.rows, count.rejected] for name, count in self.inputs.counts().items()
         }
         return {"streams": streams, "tables": tables, "answers": total}
-
-
-def _since(since: int) -> Callable[[DataFrame], DataFrame]:
-    return lambda rows: rows.where(F.col("i0") >= clamped(since)) if since > BEGIN else rows

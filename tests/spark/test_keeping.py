@@ -79,7 +79,12 @@ def test_a_row_that_is_found_after_a_later_one_is_kept(spark: SparkSession, tmp_
         frames = {
             name: spark.createDataFrame(
                 wire.relation(rows, types[name]), wire.columns(types[name])
-            ).withColumns({c: F.lit(None).cast("string") for c in (arrival.REASON, arrival.RAW)})
+            ).withColumns(
+                {
+                    c: F.lit(None).cast("string")
+                    for c in (arrival.PLACE, arrival.REASON, arrival.TEXT)
+                }
+            )
             for name, rows in batch.items()
         }
         run.step(arrival.united(frames, types, run.width), number)

@@ -69,7 +69,10 @@ def test_micro_batches(
     for batch in range(BATCHES):
         frames = {
             name: frame(name, files[batch]).withColumns(
-                {c: F.lit(None).cast("string") for c in (arrival.REASON, arrival.RAW)}
+                {
+                    c: F.lit(None).cast("string")
+                    for c in (arrival.PLACE, arrival.REASON, arrival.TEXT)
+                }
             )
             for name, files in layout.items()
             if batch < len(files)
