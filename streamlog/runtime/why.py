@@ -23,6 +23,7 @@ from streamlog.runtime.aggregates import function
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import END, Row
 from streamlog.runtime.query import Binding, Solver, computing
+from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import (
     Agg,
     Atom,
@@ -294,7 +295,7 @@ class _Search:
             if not (isclose(made, value) if isinstance(value, float) else made == value):
                 return  # another rule of the same head has made it
         position, agg = aggregates[0]
-        if agg.func in ("min", "max"):
+        if AGGREGATES[agg.func].best:
             found = [s for s in found if s.values[0] == fact.row[position]][:1]
         samples = tuple(s.needs for s in found[:SHOWN_SOLUTIONS])
         needs = tuple(n for sample in samples for n in sample)

@@ -186,6 +186,16 @@ def test_heads_with_expressions(engine) -> None:
     assert found.goals[0].fact == Fact("a", (2, "x", 4))
 
 
+def test_heads_with_sums_of_floats(engine) -> None:
+    running = engine("stream a(T: int, x: float).\np(T, X + 0.1) <- a(T, X).")
+    running.push("a", [(n, n / 7) for n in range(30)])
+    running.end()
+    running.step()
+    for row in running.facts("p"):
+        (goal,) = derived(why(running, "p", row)).goals
+        assert goal.fact.row[0] == row[0]
+
+
 def test_the_rule_whose_aggregate_it_is(engine) -> None:
     running = engine("total(T, sum(N)) <- a(T, N).\ntotal(T, sum(N)) <- b(T, N).")
     running.push("a", [(1, 1), (1, 2)])
