@@ -138,10 +138,13 @@ class Absences:
             if not isinstance(term, Var) or term.name not in known:
                 return term
             value = known[term.name]
-            type_ = settled(self.types.variable(rule, term.name)) or _BY_CLASS[type(value)]
+            type_ = settled(self.types.variable(rule, term.name))
             if type_ is Type.FLOAT:
                 value = float(value)
-            return Const(value, type_, span=term.span)
+            elif type_ not in (Type.TIME, Type.DURATION):  # a number may be either
+                type_ = _BY_CLASS[type(value)]
+            # As a name: `-X` takes no number.
+            return Var(pretty(Const(value, type_, span=term.span)), span=term.span)
 
         return pretty(map_terms(literal, valued))
 

@@ -11,6 +11,7 @@ from streamlog.syntax.ast import Type
 
 # (group, values to aggregate, timestamps of the goals, what tells it from other solutions)
 Solution = tuple[tuple[Any, ...], tuple[Any, ...], tuple[int, ...], Any]
+Function = Callable[[list[Any], list[tuple[int, ...]]], Any]  # of values and timestamps
 
 
 def _sum(values: list[Any], orders: list[tuple[int, ...]]) -> Any:
@@ -26,19 +27,15 @@ def _total(values: list[Any]) -> Any:
     return exact_sum(values) if isinstance(values[0], float) else sum(values)
 
 
-def _first(values: list[Any], orders: list[tuple[int, ...]]) -> Any:
-    """The value at the earliest timestamps; among several the smallest."""
-    earliest = min(orders)
-    return min(v for v, at in zip(values, orders, strict=True) if at == earliest)
+def _at(end: Callable[[list[tuple[int, ...]]], tuple[int, ...]]) -> Function:
+    """The value at the earliest or the latest timestamps; among several the smallest."""
 
+    def value(values: list[Any], orders: list[tuple[int, ...]]) -> Any:
+        wanted = end(orders)
+        return min(v for v, at in zip(values, orders, strict=True) if at == wanted)
 
-def _last(values: list[Any], orders: list[tuple[int, ...]]) -> Any:
-    """The value at the latest timestamps; among several the smallest."""
-    latest = max(orders)
-    return min(v for v, at in zip(values, orders, strict=True) if at == latest)
+    return value
 
-
-Function = Callable[[list[Any], list[tuple[int, ...]]], Any]
 
 _FUNCTIONS: dict[str, Function] = {
     "count": lambda values, orders: len(values),
@@ -47,8 +44,8 @@ _FUNCTIONS: dict[str, Function] = {
     "avg": _average,
     "min": lambda values, orders: min(values),
     "max": lambda values, orders: max(values),
-    "first": _first,
-    "last": _last,
+    "first": _at(min),
+    "last": _at(max),
 }
 
 

@@ -37,6 +37,7 @@ from streamlog.syntax.ast import (
     Query,
     Rule,
     Term,
+    Type,
     Value,
     Var,
     branches,
@@ -174,7 +175,10 @@ class Solver:
             term = rule.head.args[position]
             if not isinstance(term, Var) or term in given:
                 value = Var(f"head_{position}", span=term.span)
-                body = (*body, Comparison("=", value, term, span=term.span))
+                # What is added to a float cannot be taken from the sum again.
+                is_float = self.types.column(rule.head.pred, position) is Type.FLOAT
+                ops = ("<=", ">=") if is_float else ("=",)
+                body = (*body, *(Comparison(op, value, term, span=term.span) for op in ops))
                 term = value
             given.append(term)
         return self.solutions(rule, body, given, shown)

@@ -23,6 +23,7 @@ from streamlog.runtime.aggregates import function
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import END, Row
 from streamlog.runtime.query import Binding, Solver, computing
+from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import (
     Agg,
     Atom,
@@ -158,6 +159,12 @@ class _Way:
     needs: tuple[Fact, ...]
     group: tuple[int, tuple[tuple[Fact, ...], ...]] | None = None
 
+    @property
+    def key(self) -> tuple[tuple[str, Value], ...]:
+        """What tells it from other solutions, whichever alternative has found it."""
+        written = (n for n, v in self.conjunction.variables.items() if v.is_written)
+        return tuple((n, self.binding[n]) for n in sorted(written))
+
 
 class _Search:
     def __init__(self, engine: Engine) -> None:
@@ -281,7 +288,7 @@ class _Search:
 
     def _grouped(self, solutions: Iterable[_Way], fact: Fact) -> Iterator[_Way]:
         """All solutions of the group, once each. For `min` and `max` the best is the reason."""
-        found = list({tuple(s.binding.items()): s for s in solutions}.values())
+        found = list({s.key: s for s in solutions}.values())
         if not found:
             return
         timed = self.schema.is_temporal
@@ -294,8 +301,10 @@ class _Search:
             if not (isclose(made, value) if isinstance(value, float) else made == value):
                 return  # another rule of the same head has made it
         position, agg = aggregates[0]
-        if agg.func in ("min", "max"):
-            found = [s for s in found if s.values[0] == fact.row[position]][:1]
+        if AGGREGATES[agg.func].best:  # any of the best will do, unless it rests on the fact itself
+            for way in (s for s in found if s.values[0] == fact.row[position]):
+                yield evolve(way, group=(count, (way.needs,)))
+            return
         samples = tuple(s.needs for s in found[:SHOWN_SOLUTIONS])
         needs = tuple(n for sample in samples for n in sample)
         yield evolve(found[0], needs=needs, group=(count, samples))

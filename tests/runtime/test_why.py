@@ -177,6 +177,40 @@ def test_a_minimum_has_its_best(engine) -> None:
     assert (group.count, [s[0].fact.row for s in group.samples]) == (3, [(1, 3, "b")])
 
 
+def test_the_best_of_a_recursion_does_not_rest_on_itself(engine) -> None:
+    running = engine(
+        "p(T, X, Y, max<D>) <- s(T, X, Y, D).\n"
+        "p(T, X, Z, max<D>) <- p(T1, X, Y, D1), p(T2, Y, Z, D2), lgr(T1, T2, T),\n"
+        "    D = min(D1, D2), T2 <= T1 + 4."
+    )
+    running.push("s", [(4, "b", "a", 1), (6, "a", "a", 0), (8, "c", "c", 0), (8, "b", "b", 2)])
+    running.push("s", [(11, "a", "c", 1), (12, "a", "b", 3), (12, "b", "b", 3)])
+    running.end()
+    running.step()
+    for row in running.facts("p"):
+        assert Fact("p", row) not in facts_of(derived(why(running, "p", row)))[1:]
+
+
+def test_alternatives_that_find_one_solution(engine) -> None:
+    running = engine("n(T, count(T)) <- (Y >= 1 ; X >= 1), a(T, X), b(T, Y).")
+    running.push("a", [(1, 1), (1, 2)])
+    running.push("b", [(1, 1)])
+    running.end()
+    running.step()
+    group = derived(why(running, "n", (1, 2))).group
+    assert group is not None
+    assert group.count == 2
+
+
+def test_values_in_a_negated_goal(engine) -> None:
+    running = engine("p(T, V) <- a(T, X), V = 2.0 - X, not (b(T, Y), -X < Y, Y < V).")
+    running.push("a", [(1, 1)])
+    running.end()
+    running.step()
+    (absence,) = derived(why(running, "p", (1, 1.0))).absences
+    assert absence.conditions == ("-1.0 < Y", "Y < 1.0")
+
+
 def test_heads_with_expressions(engine) -> None:
     running = engine("due(T + 1, X, N * 2) <- a(T, X, N).")
     running.push("a", [(1, "x", 3), (2, "x", 4)])
@@ -184,6 +218,16 @@ def test_heads_with_expressions(engine) -> None:
     running.step()
     found = derived(why(running, "due", (3, "x", 8)))
     assert found.goals[0].fact == Fact("a", (2, "x", 4))
+
+
+def test_heads_with_sums_of_floats(engine) -> None:
+    running = engine("stream a(T: int, x: float).\np(T, X + 0.1) <- a(T, X).")
+    running.push("a", [(n, n / 7) for n in range(30)])
+    running.end()
+    running.step()
+    for row in running.facts("p"):
+        (goal,) = derived(why(running, "p", row)).goals
+        assert goal.fact.row[0] == row[0]
 
 
 def test_the_rule_whose_aggregate_it_is(engine) -> None:
