@@ -29,7 +29,7 @@ from streamlog.plan.steps import (
     RulePlan,
     Step,
 )
-from streamlog.plan.walk import map_steps, reads
+from streamlog.plan.walk import reads
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import (
     Agg,
@@ -185,7 +185,7 @@ class _Lowering:
         checks += in_order(risky, known, self.schema)
         known |= {v.name for x in risky for v in variables(x)}
         checks += self._none_of(negations, known, ())
-        checks = list(map_steps(checks, self._rewritten))
+        checks = list(self._rewritten(checks))
         order = tuple(
             a.args[0]
             for a in self.original.goals
@@ -235,8 +235,8 @@ class _Lowering:
     def _exists(self, body: Body, bound: frozenset[str], wanted: bool) -> Exists:
         return exists(body, bound, self.schema, wanted)
 
-    def _rewritten(self, step: Step) -> Step:
-        made: Step = rewritten(step, Step, self.found)
+    def _rewritten(self, steps: Iterable[Step]) -> tuple[Step, ...]:
+        made: tuple[Step, ...] = rewritten(tuple(steps), Step, self.found)
         return made
 
     def _pipelines(self) -> Iterator[Pipeline]:
@@ -249,7 +249,7 @@ class _Lowering:
             before = frozenset(g.number for g in starts[:number] if g.pred == start.pred)
             bound = frozenset(v.name for v in variables(start))
             steps = in_order([*rest, *tests], bound, self.schema, before)
-            yield Pipeline(start, map_steps(steps, self._rewritten))
+            yield Pipeline(start, self._rewritten(steps))
 
     def _carries(
         self, checks: list[Step], bound: frozenset[str], order: tuple[Var, ...]

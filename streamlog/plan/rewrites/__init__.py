@@ -17,6 +17,7 @@ from streamlog.plan.rewrites.selection import selection
 from streamlog.plan.rewrites.settled import settled
 from streamlog.plan.rewrites.windows import windows
 from streamlog.plan.steps import Plan, Step
+from streamlog.plan.walk import map_steps
 
 
 @frozen
@@ -24,25 +25,30 @@ class Rewrite:
     """From a thing to a cheaper one of the same kind; the same object where nothing is cheaper."""
 
     name: str
-    on: object  # Conjunction; Step, within a conjunction; or the whole Plan
+    on: object  # Conjunction; Step, all those of a conjunction; or the whole Plan
     run: Callable[..., Any]
 
 
-# Of a conjunction, the latest row comes first: what is looked up has no window. Of a step, the
+def _on_steps(rewrite: Callable[[Step, Conjunction], Step]) -> Callable[..., tuple[Step, ...]]:
+    """Of each step, those inside others too."""
+    return lambda steps, found: map_steps(steps, lambda step: rewrite(step, found))
+
+
+# Of a conjunction, the latest row comes first: what is looked up has no window. Of steps, the
 # earliest row: it is recognised before constants leave the key. Projection sees the final indexes.
 REWRITES = (
     Rewrite("latest", Conjunction, latest),
     Rewrite("lookups", Conjunction, lookups),
     Rewrite("windows", Conjunction, windows),
-    Rewrite("earliest", Step, earliest),
-    Rewrite("selection", Step, selection),
-    Rewrite("settled", Step, settled),
+    Rewrite("earliest", Step, _on_steps(earliest)),
+    Rewrite("selection", Step, _on_steps(selection)),
+    Rewrite("settled", Step, _on_steps(settled)),
     Rewrite("projection", Plan, projection),
 )
 
 
 def rewritten(node: Any, on: object, *around: object) -> Any:
-    """A conjunction, a step or a plan after all rewrites of its kind."""
+    """A conjunction, steps or a plan after all rewrites of its kind, one after the other."""
     for rewrite in REWRITES:
         if rewrite.on is on:
             node = rewrite.run(node, *around)
