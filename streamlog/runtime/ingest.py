@@ -250,7 +250,7 @@ def check(raw):
                 values.append(raw[near[0]])
             return self._converted(raw, values, self._python)
         if isinstance(raw, str | bytes) or not isinstance(raw, Sequence):
-            return Reject(self.pred, raw, f"{shown(raw)} is no row")
+            return Reject(self.pred, raw, f"{shown(raw)} is not a row")
         return self._converted(raw, raw, self._python)
 
     def _by_text(self, raw: Any) -> Row | Reject:

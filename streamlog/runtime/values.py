@@ -71,7 +71,7 @@ def _whole(value: Any, wanted: str) -> int:
             return index(value)  # numpy's integers and the like
         except TypeError:
             pass
-    raise Unfit(f"{shown(value)} is no {wanted}")
+    raise Unfit(f"{shown(value)} is not a valid {wanted}")
 
 
 def int_of(text: str) -> int:
@@ -83,7 +83,8 @@ def int_of(text: str) -> int:
         raise Unfit("a value is missing")
     if not _INTEGER.fullmatch(text):
         long = text.isascii() and text.lstrip("+-").isdigit()
-        raise Unfit(f"{shown(text)} " + ("does not fit into 64 bits" if long else "is no int"))
+        what = "does not fit into 64 bits" if long else "is not a valid int"
+        raise Unfit(f"{shown(text)} {what}")
     value = int(text)
     if not INT64_MIN <= value <= INT64_MAX:
         raise Unfit(f"{shown(value)} does not fit into 64 bits")
@@ -97,7 +98,7 @@ def to_float(value: Any) -> float:
     if value is None:
         raise Unfit("a value is missing")
     if isinstance(value, bool) or not hasattr(value, "__float__") or isinstance(value, timedelta):
-        raise Unfit(f"{shown(value)} is no float")
+        raise Unfit(f"{shown(value)} is not a valid float")
     try:
         return _finite(float(value))
     except (OverflowError, ValueError, TypeError):
@@ -113,7 +114,7 @@ def float_of(text: str) -> float:
         raise Unfit("a value is missing")
     if text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
         raise Unfit(f"{shown(text)} is not a finite number")
-    raise Unfit(f"{shown(text)} is no float")
+    raise Unfit(f"{shown(text)} is not a valid float")
 
 
 def _finite(value: float) -> float:
@@ -132,7 +133,7 @@ def to_string(value: Any) -> str:
     if value is None:
         raise Unfit("a value is missing")
     if not isinstance(value, str):
-        raise Unfit(f"{shown(value)} is no string")
+        raise Unfit(f"{shown(value)} is not a valid string")
     if not value.isascii():
         try:
             value.encode()
@@ -154,7 +155,7 @@ def to_bool(value: Any) -> bool:
         return word
     if type(value).__name__ in ("bool_", "bool"):  # numpy's
         return bool(value)
-    raise Unfit(f"{shown(value)} is no bool")
+    raise Unfit(f"{shown(value)} is not a valid bool")
 
 
 def to_time(value: Any) -> int:
@@ -242,7 +243,7 @@ def _time_of_other(text: str) -> int:
         return time_of(stripped)
     if re.fullmatch(r"[0-9T :.-]+\.[0-9]{7,}(Z|[+-][0-9:]+)?", text):
         raise Unfit(f"the time {shown(text)} is finer than a microsecond")
-    raise Unfit(f"{shown(text)} is no time")
+    raise Unfit(f"{shown(text)} is not a valid time")
 
 
 def to_duration(value: Any) -> int:
@@ -256,9 +257,9 @@ def to_duration(value: Any) -> int:
         try:
             return int_of(value)
         except Unfit as unfit:
-            raise Unfit(str(unfit).replace("is no int", "is no duration")) from None
+            raise Unfit(str(unfit).replace("valid int", "valid duration")) from None
     if match[2] not in UNITS:
-        raise Unfit(f"{shown(match[2])} is no unit of time: they are {', '.join(UNITS)}")
+        raise Unfit(f"{shown(match[2])} is not a unit of time: the units are {', '.join(UNITS)}")
     whole = Fraction(match[1]) * UNITS[match[2]]
     if whole.denominator != 1:
         raise Unfit(f"{shown(value)} is not a whole number of microseconds")
@@ -283,7 +284,7 @@ def to_any(value: Any) -> Value:
         pass
     if value is None:
         raise Unfit("a value is missing")
-    raise Unfit(f"{shown(value)} is no value")
+    raise Unfit(f"{shown(value)} is not a value")
 
 
 def any_of(text: str) -> Value:

@@ -19,7 +19,7 @@ from streamlog.runtime.sources import SourceError
 def _cause(error: Py4JJavaError | UnicodeDecodeError) -> str:
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.getClass().getSimpleName())
-    return "it is no text"
+    return "it is not text"
 
 
 @frozen

@@ -117,7 +117,7 @@ class Reading:
         try:
             return [json.loads(line) for line in text.splitlines() if line != _NOTHING]
         except ValueError:
-            raise self._store.refused(f"'{name}' is damaged: it is no JSON") from None
+            raise self._store.refused(f"'{name}' is damaged: it is not JSON") from None
 
     def _verify_input(self, name: str, known: Mapping[str, str]) -> None:
         found = self.identities.get(name, {})

@@ -183,7 +183,7 @@ def read_stream(
         return Records.of(rate, names, pred)
     if "://" not in place:
         if not Path(place).is_dir():
-            raise SourceError(f"'{path}' is no folder: a stream's files are looked for in one")
+            raise SourceError(f"'{path}' is not a folder, and a stream is read from one")
         place = str(Path(place).absolute())
     files = _files(spark, place)
     kind = kind or (_kind(files, path) if files else None)

@@ -98,11 +98,11 @@ class Const:
 
     def __attrs_post_init__(self) -> None:
         if type(self.value) is not _PYTHON_TYPES[self.type]:
-            raise TypeError(f"{self.value!r} is no {self.type}")
+            raise TypeError(f"{self.value!r} is not a valid {self.type}")
         if isinstance(self.value, float) and not math.isfinite(self.value):
             raise ValueError(f"{self.value!r} is not a finite number")
         if type(self.value) is int and not INT64_MIN <= self.value <= INT64_MAX:
-            raise ValueError(f"{self.value!r} is no 64-bit integer")
+            raise ValueError(f"{self.value!r} is not a 64-bit integer")
 
     def __eq__(self, other: object) -> bool:
         # 1, 1.0 and true are equal in Python and three different constants here.

@@ -247,7 +247,7 @@ def test_rows_of_files(say, tmp_path, monkeypatch) -> None:
     assert say(".load program/p.slog") == "the rows of `seen` arrive with `.load seen.csv seen`\n"
     said = say(".load program/seen.csv")
     assert "1   gate2" in said
-    assert "rejected seen program/seen.csv:3: column `T`: 'never' is no int" in said
+    assert "rejected seen program/seen.csv:3: column `T`: 'never' is not a valid int" in said
     assert said.endswith("2 rows of seen\n")
     assert "is defined by rules" in say(".load program/seen.csv p")
     assert "no predicate `x`" in say(".load program/seen.csv x")

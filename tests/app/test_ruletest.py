@@ -230,7 +230,10 @@ def test_a_missing_answer_says_what_it_waits_for(run, write: Write) -> None:
         ("alarm(1, a).", "`alarm` is derived by rules; it cannot arrive"),
         ('given alarm from "p.csv".', "`alarm` is derived by rules; it cannot be given"),
         ('given pre from "none.csv".', "there is no file 'none.csv'"),
-        ('given pre from "bad.csv".', "bad.csv:3: this row is rejected: column `T`: 'x' is no int"),
+        (
+            'given pre from "bad.csv".',
+            "bad.csv:3: this row is rejected: column `T`: 'x' is not a valid int",
+        ),
         ('given pre from "../p.csv".', "'../p.csv' lies outside the folder of this program"),
         ('expect alarm from "none.csv".', "there is no file 'none.csv'"),
     ],

@@ -149,7 +149,10 @@ def test_bad_and_late_rows_are_printed_and_kept(run, airport, write, tmp_path: P
     args = ("run", "airport.slog", "--rejects", "rejects.csv", "--late", "late.jsonl")
     result = run(*args)
     assert (result.exit_code, result.stdout) == (0, TABLE)
-    assert "rejected pre_alarm data/pre.csv:5: column `T`: 'soon' is no time\n" in result.stderr
+    assert (
+        "rejected pre_alarm data/pre.csv:5: column `T`: 'soon' is not a valid time\n"
+        in result.stderr
+    )
     assert result.stderr.count("rejected pre_alarm") == 5
     assert "\n6 more rows rejected or late\n" in result.stderr
     rejects = (tmp_path / "rejects.csv").read_text().splitlines()

@@ -107,7 +107,7 @@ def test_a_failed_run_leaves_what_was_there(run, write, tmp_path: Path, suffix: 
     write("s.csv", "T,n\n1,2\nx,y\n2,3\n")
     assert run(*args, "--strict", "--rejects", "bad.jsonl").exit_code == 1
     assert (tmp_path / f"out.{suffix}").read_bytes() == b"precious\n"
-    assert "is no int" in (tmp_path / "bad.jsonl").read_text()  # why it has failed
+    assert "is not a valid int" in (tmp_path / "bad.jsonl").read_text()  # why it has failed
     assert run(*args).exit_code == 0
     assert rows(tmp_path / f"out.{suffix}") != [b"precious"]
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []

@@ -63,33 +63,33 @@ GOOD = [
 ]
 
 BAD = [
-    ("int", 3.0, "3.0 is no int"),
-    ("int", "3.0", "'3.0' is no int"),
-    ("int", "1_000", "'1_000' is no int"),
-    ("int", "٣", "is no int"),
-    ("int", True, "True is no int"),
+    ("int", 3.0, "3.0 is not a valid int"),
+    ("int", "3.0", "'3.0' is not a valid int"),
+    ("int", "1_000", "'1_000' is not a valid int"),
+    ("int", "٣", "is not a valid int"),
+    ("int", True, "True is not a valid int"),
     ("int", None, "a value is missing"),
     ("int", "", "a value is missing"),
     ("int", "  ", "a value is missing"),
     ("int", 2**63, "does not fit into 64 bits"),
     ("int", "9223372036854775808", "does not fit into 64 bits"),
     ("int", "9" * 100, "does not fit into 64 bits"),
-    ("int", [1], "[1] is no int"),
+    ("int", [1], "[1] is not a valid int"),
     ("float", float("nan"), "is not a finite number"),
     ("float", "inf", "is not a finite number"),
     ("float", "1e999", "is not a finite number"),
     ("float", 10**400, "is not a finite number"),
-    ("float", "1,5", "'1,5' is no float"),
-    ("float", "0x1p3", "is no float"),
-    ("float", True, "True is no float"),
+    ("float", "1,5", "'1,5' is not a valid float"),
+    ("float", "0x1p3", "is not a valid float"),
+    ("float", True, "True is not a valid float"),
     ("float", None, "a value is missing"),
-    ("string", 5, "5 is no string"),
+    ("string", 5, "5 is not a valid string"),
     ("string", None, "a value is missing"),
     ("string", b"\xff", "is not UTF-8"),
     ("string", "a\udcff", "is not UTF-8"),
     ("string", "a\ud800", "has half a character"),
-    ("bool", 1, "1 is no bool"),
-    ("bool", "maybe", "'maybe' is no bool"),
+    ("bool", 1, "1 is not a valid bool"),
+    ("bool", "maybe", "'maybe' is not a valid bool"),
     ("bool", "", "a value is missing"),
     ("time", "2026-13-01", "there is no such time as '2026-13-01'"),
     ("time", "2026-02-30T00:00:00Z", "there is no such time"),
@@ -97,19 +97,19 @@ BAD = [
     ("time", "2026-11-15T08:00:60Z", "there is no such time"),
     ("time", "2026-11-15T08:00:00+25:00", "there is no such offset"),
     ("time", "2026-11-15T08:00:00.0000001Z", "is finer than a microsecond"),
-    ("time", "yesterday", "'yesterday' is no time"),
+    ("time", "yesterday", "'yesterday' is not a valid time"),
     ("time", "20261115", None),
     ("time", 10**18, "outside the years 1 to 9999"),
     ("time", -(10**17), "outside the years 1 to 9999"),
     ("time", "99999999999999999999", "outside the years 1 to 9999"),
     ("time", "9999-12-31T23:00:00-05:00", "outside the years 1 to 9999"),
     ("time", "0000-00-00", "there is no such time"),
-    ("time", 1.5, "1.5 is no time"),
+    ("time", 1.5, "1.5 is not a valid time"),
     ("time", None, "a value is missing"),
-    ("duration", "5 parsecs", "'parsecs' is no unit of time"),
+    ("duration", "5 parsecs", "'parsecs' is not a unit of time"),
     ("duration", "0.1us", "is not a whole number of microseconds"),
-    ("duration", "soon", "'soon' is no duration"),
-    ("duration", 1.5, "1.5 is no duration"),
+    ("duration", "soon", "'soon' is not a valid duration"),
+    ("duration", 1.5, "1.5 is not a valid duration"),
     ("duration", "99999999999999999week", "does not fit into 64 bits"),
 ]
 
@@ -156,7 +156,7 @@ def test_the_wrong_number_of_values() -> None:
 def test_what_is_no_row(raw: object) -> None:
     found = one("int").row(raw)
     assert isinstance(found, Reject)
-    assert found.reason.endswith("is no row")
+    assert found.reason.endswith("is not a row")
 
 
 def test_rows_by_name() -> None:

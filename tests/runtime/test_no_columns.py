@@ -43,9 +43,9 @@ def test_rows_from_python(raw: object) -> None:
         ({"holds": False}, "false is not a fact"),
         ({}, "column `holds` is missing"),
         ((1, 2), "2 values where 1 are wanted"),
-        (("perhaps",), "'perhaps' is no bool"),
+        (("perhaps",), "'perhaps' is not a valid bool"),
         ((None,), "a value is missing"),
-        (7, "7 is no row"),
+        (7, "7 is not a row"),
     ],
 )
 def test_rows_that_are_rejected(raw: object, reason: str) -> None:

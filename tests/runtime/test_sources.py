@@ -93,7 +93,7 @@ def test_csv_quotes(file) -> None:
     path = file("a.csv", f'T,area,n\n{T0},"a ""b"", c",1\n{T0},"two\nlines",2\n{T0},x,y\n')
     found = rows_of(path)
     assert found[:2] == [(T0, 'a "b", c', 1), (T0, "two\nlines", 2)]
-    assert reasons(found) == [("5", "column `n`: 'y' is no int")]
+    assert reasons(found) == [("5", "column `n`: 'y' is not a valid int")]
 
 
 @pytest.mark.parametrize("size", [131_072, 131_073, 3_000_000])
@@ -204,13 +204,13 @@ def test_bad_json_rows_have_their_place(file) -> None:
     told = [reason for _, reason in reasons(found)]
     assert [line for line, _ in reasons(found)] == [str(n) for n in range(1, 12)]
     assert told[0].startswith("malformed JSON: ")
-    assert told[1:3] == ["5 is no row", "None is no row"]
+    assert told[1:3] == ["5 is not a row", "None is not a row"]
     assert told[3:9] == [
         "column `n` is missing",
         "column `area`: a value is missing",
-        "column `n`: 1.0 is no int",
-        "column `n`: inf is no int",
-        "column `n`: {} is no int",
+        "column `n`: 1.0 is not a valid int",
+        "column `n`: inf is not a valid int",
+        "column `n`: {} is not a valid int",
         "column `area`: '\\udcff' is not UTF-8",
     ]
     assert told[9] == "column `area`: '\\ud800' has half a character"

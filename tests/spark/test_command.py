@@ -39,7 +39,7 @@ def test_the_first_demo() -> None:
     assert code == 0
     assert out.startswith("pc_alarm: 5 answers\n")
     assert "2026-11-15T08:12:00Z   hall A\n" in out
-    assert "/pre_alarm.csv:8: column `T`: 'soon' is no time\n" in err
+    assert "/pre_alarm.csv:8: column `T`: 'soon' is not a valid time\n" in err
     assert re.search(r"^Spark: (1 job|[2-9] jobs), [\d.]+ s$", err, re.MULTILINE)
 
 

@@ -202,7 +202,7 @@ def test_a_clock_that_is_not_declared(spark: SparkSession) -> None:
     assert checked(moments, "clock", types).first()["c0"] == 1794729600250000  # type: ignore[index]
     broken = frame_of(spark, T=pa.array([1.5]), X=["a"])
     reason = checked(broken, "clock", types).first()["reason"]  # type: ignore[index]
-    assert reason == "column `T`: 1.5 is no int"
+    assert reason == "column `T`: 1.5 is not a valid int"
 
 
 def test_columns_by_name_or_position(spark: SparkSession) -> None:

@@ -225,11 +225,11 @@ def test_json_lines(spark: SparkSession, tmp_path: Path) -> None:
         "malformed JSON: extra data",
         "column `area` is missing",
         "column `area`: a value is missing",
-        "column `area`: 5 is no string",
-        "column `T`: True is no time",
+        "column `area`: 5 is not a valid string",
+        "column `T`: True is not a valid time",
         "column `T`: the time 9223372036854775808 lies outside the years 1 to 9999",
         r"column `area`: '\ude80' has half a character",
-        "5 is no row",
+        "5 is not a row",
     } <= set(reasons)
     path.write_bytes(b'{"T": 1, "area": "\xff"}\n{"T": 2, "area": "\xc3\xa9"}\n')
     assert as_local(spark, path) == [r"column `area`: '\udcff' is not UTF-8"]
@@ -260,7 +260,7 @@ def test_what_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
         read(spark, tmp_path / "a.txt", "s", S)
     with pytest.raises(SourceError, match="kafka://host:port/topic"):
         read_stream(spark, "kafka://localhost", "s", S)
-    with pytest.raises(SourceError, match="is no folder"):
+    with pytest.raises(SourceError, match="is not a folder"):
         read_stream(spark, tmp_path / "a.txt", "s", S)
 
 

@@ -77,4 +77,4 @@ def test(literal: Comparison | Atom) -> str:
         case Atom("matches", (text, pattern)):
             return f"matches({python(text)}, {python(pattern)})"
         case _:
-            raise ValueError(f"{literal.pred} is no test")
+            raise ValueError(f"{literal.pred} is not a test")

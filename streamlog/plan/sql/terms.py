@@ -96,7 +96,7 @@ def test(literal: Comparison | Atom, env: Env) -> Value:
         case Atom("matches"):
             raise Unsupported(f"`{pretty(literal)}`: regular expressions differ between engines")
         case _:
-            raise ValueError(f"{literal.pred} is no test")
+            raise ValueError(f"{literal.pred} is not a test")
 
 
 # ------------------------------------------------------------------------------ comparisons
@@ -261,7 +261,7 @@ def _call(name: str, args: tuple[Value, ...], term: Term) -> Value:
         case "lower" | "upper":
             raise Unsupported(f"`{pretty(term)}`: letters beyond ASCII differ between engines")
         case _:
-            raise ValueError(f"{name} is no function")
+            raise ValueError(f"{name} is not a function")
 
 
 def _largest(name: str, args: tuple[Value, ...], term: Term) -> Value:
