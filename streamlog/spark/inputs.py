@@ -201,8 +201,10 @@ _PATIENCE = 2.0  # seconds
 
 
 def _bytes(frame: DataFrame) -> int:
-    plan = frame._jdf.queryExecution().optimizedPlan()
-    return int(str(plan.stats().sizeInBytes()))
+    """What its sources have: of what is computed from them Spark only guesses the size."""
+    leaves = frame._jdf.queryExecution().optimizedPlan().collectLeaves()
+    sizes = (leaves.apply(i).stats().sizeInBytes() for i in range(leaves.size()))
+    return sum(int(str(size)) for size in sizes)
 
 
 def _facts(program: Program) -> dict[str, list[Row]]:
