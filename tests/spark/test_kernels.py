@@ -15,7 +15,6 @@ from oracle.programs import random_case
 from pyspark.sql import DataFrame, SparkSession
 
 import streamlog
-from streamlog.compiler import Program
 from streamlog.kernel import Kernel
 from streamlog.plan.parts import Strategy, part
 from streamlog.plan.pivot import Pivot, find, seat
@@ -151,7 +150,7 @@ def test_values_have_the_seats_that_spark_says(spark: SparkSession) -> None:
     frame = spark.createDataFrame(rows, "c0 long, c1 string, c2 boolean")
     for column in range(3):
         pivot = Pivot({"p": column})
-        program = Program(streamlog.compile(MINPATH).source)
+        program = streamlog.compile(MINPATH).closed
         job = tasks.Job(program, {}, 0, Limits(), 3, pivot, kernels=5)
         for row in tasks.seated(frame, job, "p").collect():
             assert row["part"] == seat(row[column], 5)
