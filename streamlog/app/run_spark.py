@@ -150,7 +150,8 @@ class SparkRun(Run):
         """The first few are printed, all go to their file. No row of complete data is late."""
         if not self.rejected and not {REJECTS, LATE} & self.paths.keys():
             return
-        bad = given.rejects(self.types)
+        # Each is checked once, and no task is left before it has checked all it has.
+        bad = given.rejects(self.types).persist()
         if self.rejected:
             for stream, where, reason, _ in bad.limit(MOST_PRINTED).collect():
                 self.print_bad_row("rejected", stream, reason, where)
@@ -158,6 +159,7 @@ class SparkRun(Run):
         for name, rows in ((REJECTS, bad), (LATE, bad.limit(0))):
             if name in self.paths:
                 self._write(files, name, rows, REPORT, REPORT_TYPES)
+        bad.unpersist()
 
     # ------------------------------------------------------------------------- micro-batches
 

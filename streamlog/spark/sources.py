@@ -83,9 +83,9 @@ class _Folder:
     def names(self) -> tuple[str, ...]:
         return surface(self.program.schema.column_names[self.pred], ())[0]
 
-    def shown(self, file: str = FILE) -> str:
+    def shown(self) -> str:
         """The path of a file in SQL, from Spark's name for it, as the local engine has it."""
-        folder = ""
+        file, folder = FILE, ""
         if "://" not in self.place:
             path = Path(self.place)
             folder = str((path if path.is_dir() else path.parent) / "_").removesuffix("_")

@@ -10,6 +10,7 @@ import pytest
 from streaming import compiled
 
 from streamlog.runtime.ingest import Checker, Reject
+from streamlog.syntax.ast import Type
 
 MICROSECOND_0800 = 1794729600000000  # 2026-11-15T08:00:00Z
 
@@ -197,6 +198,16 @@ def test_types_that_nothing_settles() -> None:
     assert isinstance(check.text(["1", "9" * 20]), Reject)
     for bad in (None, float("inf"), [1], object()):
         assert isinstance(check.row((1, bad)), Reject)
+
+
+def test_types_that_are_settled_elsewhere() -> None:
+    program = compiled("output p.\np(T, X) <- s(T, X).")
+    check = Checker(program, "s", (Type.INT, Type.FLOAT))
+    assert check.text(["1", "7"]) == (1, 7.0)
+    assert check.text(["2026-11-15T08:00:00Z", "7"]) == (MICROSECOND_0800, 7.0)
+    reject = check.text(["1", "red"])
+    assert isinstance(reject, Reject)
+    assert (reject.reason, reject.text) == ("column `X`: 'red' is no float", "['1', 'red']")
 
 
 def test_a_clock_that_nothing_settles() -> None:

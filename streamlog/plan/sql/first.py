@@ -21,7 +21,9 @@ def first_of_each(rule: RulePlan, context: Context) -> exp.Query | None:
     """The query, if the rule's only goal is the one that must have no earlier row."""
     start = rule.pipelines[0].start
     bodies = branches(rule.rule.body)
-    if start is None or rule.pipelines[0].steps or rule.group is not None or len(bodies) > 1:
+    if start is None or not start.args or len(bodies) > 1:
+        return None
+    if rule.pipelines[0].steps or rule.group is not None:
         return None
     negations = [x for x in bodies[0] if isinstance(x, Not)]
     time, names = start.args[0], {v.name for v in variables(start)}
