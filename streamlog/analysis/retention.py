@@ -29,11 +29,6 @@ class Retention:
     old: int  # rows earlier than this are old
     sufficient: tuple[SufficientRows, ...] | None  # of the old rows; None: all of them
 
-    @property
-    def is_for_ever(self) -> bool:
-        """Whether old rows are needed, however old they are."""
-        return self.back is None and self.sufficient != ()
-
 
 Retentions: TypeAlias = Mapping[int, Retention]  # by the number of the goal
 
