@@ -58,6 +58,10 @@ class Kept:
     goal: Atom | None = field(default=None, eq=False, repr=False)  # of that rule
 
     @property
+    def is_for_ever(self) -> bool:
+        return self.what in (Keeps.PER_KEY, Keeps.EVERYTHING)
+
+    @property
     def is_unbounded(self) -> bool:
         """Kept for ever, and growing: a single row does not grow."""
         return self.what is Keeps.EVERYTHING or (self.what is Keeps.PER_KEY and self.columns != ())
