@@ -139,7 +139,8 @@ def trades(folder: Path, count: int, hot: bool) -> dict[str, Path]:
 def by_rules(text: str, spark: SparkSession, files: dict[str, Path], output: str) -> DataFrame:
     program = streamlog.compile(text)
     frames = {name: read(spark, path, name, program) for name, path in files.items()}
-    given = Inputs.of(spark, program, frames)
+    # As `streamlog run` does: rows that SQL is not certain of would be noticed, and read anew.
+    given = Inputs.of(spark, program, frames).certain()
     return evaluate(program, given)[output]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 
@@ -19,12 +20,13 @@ from streamlog.app.run_base import LATE, MOST_PRINTED, REJECTS, Options, Run
 from streamlog.compiler import Program
 from streamlog.plan.parts import Strategy
 from streamlog.plan.strategies import Choice
-from streamlog.runtime.executor import Row
+from streamlog.runtime.executor import LimitError, Row
+from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.ingest import REPORT, surface
 from streamlog.runtime.query import in_order
 from streamlog.runtime.replacing import Replacing
 from streamlog.spark import DataFrame
-from streamlog.spark.batch import evaluate
+from streamlog.spark.batch import Metrics, evaluate
 from streamlog.spark.columns import ColumnTypeError, ColumnTypes, column_types
 from streamlog.spark.delivery import Relations, Sink
 from streamlog.spark.failures import explained
@@ -46,6 +48,9 @@ from streamlog.spark.topics import CONNECTOR, SCHEME
 from streamlog.spark.watching import Status
 
 FIGURES = ("rows", "late", "rejected")
+
+# The rows that it rests on, how it went, the numbers of answers, and those to be printed.
+_Answered: TypeAlias = tuple[Inputs, Metrics, dict[str, int], dict[str, list[Row]]]
 
 
 class SparkRun(Run):
@@ -112,30 +117,56 @@ class SparkRun(Run):
         with Replacing() as files:
             jobs = Jobs(self.spark, "streamlog run", limits.seconds)
             with self.live("running"), explained(), jobs:
-                given = self._read()
-                found = evaluate(self.program, given, strategy=self.strategy, limits=limits)
-                answers = self.printing(self._columns)
-                counts: dict[str, int] = {}
-                for name in self.outputs:
-                    rows = self._asked(name, found.relations[name])
-                    if name in self.printed:
-                        local = _rows(rows)
-                        counts[name] = len(local)
-                        answers.add(name, local)
-                    else:
-                        rows, number = counted(rows)
-                        names = self.schema.column_names[name]
-                        self._write(files, name, rows, names, self.types[name])
-                        counts[name] = number()
+                given, metrics, counts, printed = self._answered(self._read(), files)
+            answers = self.printing(self._columns)
+            for name, local in printed.items():
+                answers.add(name, local)
             read_rows = given.counts()
             self.rejected = sum(c.rejected for c in read_rows.values())
             self._report_bad_rows(given, files)
             files.commit(Path(self.paths[name]) for name in self.replaced)
         if not self.failed:
             answers.finish()
-        metrics = found.metrics
         self._report_graphs(metrics.strategies, metrics.no_graphs)
         self._print_closing(read_rows, counts, metrics.strategies, jobs.count, metrics.rounds)
+
+    def _answered(self, given: Inputs, files: Replacing) -> _Answered:
+        """At first only from rows of which Spark's SQL is certain. If it meets others, or fails,
+        perhaps for want of such a row, once more with all rows. So clean data never go through
+        Python; but what is written must be on trial until it is known that they are clean."""
+        if all(self._is_on_trial(p) for n, p in self.paths.items() if n in self.outputs):
+            try:
+                tried = self._evaluated(given.certain(), files)
+            except (EvaluationError, LimitError):
+                pass
+            else:
+                if not tried[0].left_out:
+                    return tried
+        return self._evaluated(given, files)
+
+    def _evaluated(self, given: Inputs, files: Replacing) -> _Answered:
+        counts: dict[str, int] = {}
+        printed: dict[str, list[Row]] = {}
+        with explained():
+            limits = self.options.limits
+            found = evaluate(self.program, given, strategy=self.strategy, limits=limits)
+            for name in self.outputs:
+                rows = self._asked(name, found.relations[name])
+                if name in self.printed:
+                    printed[name] = _rows(rows)
+                    counts[name] = len(printed[name])
+                else:
+                    rows, number = counted(rows)
+                    names = self.schema.column_names[name]
+                    self._write(files, name, rows, names, self.types[name])
+                    counts[name] = number()
+        return given, found.metrics, counts, printed
+
+    def _is_on_trial(self, place: str) -> bool:
+        """Whether it is written beside its place first (`Replacing`)."""
+        path = Path(place)
+        is_file = "://" not in place and bool(path.suffix)
+        return is_file and (path.is_file() or not path.exists())
 
     def _write(
         self, files: Replacing, name: str, rows: DataFrame, names: tuple[str, ...], types: Types

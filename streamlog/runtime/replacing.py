@@ -19,8 +19,12 @@ class Replacing:
         self._made: dict[Path, Path] = {}  # from where to where
 
     def beside(self, path: Path) -> Path:
-        """Where to write what is for `path`, in the same folder; a link stays a link."""
+        """Where to write what is for `path`, in the same folder; a link stays a link. What was
+        written for it before, on another try, is gone."""
         target = path.resolve()
+        for earlier in [new for new, place in self._made.items() if place == target]:
+            earlier.unlink(missing_ok=True)
+            del self._made[earlier]
         if target.exists():
             if not target.is_file():
                 return path  # a pipe or a device is written to, not replaced

@@ -42,8 +42,11 @@ _NO_ROW = ""
 Types = tuple[Type, ...]
 
 
-def values(records: Records, program: Program, pred: str, types: Types) -> DataFrame:
-    """The rows of a predicate: `c0`, `c1`, …, and whether they are `good`.
+def values(
+    records: Records, program: Program, pred: str, types: Types, *, only_certain: bool = False
+) -> DataFrame:
+    """The rows of a predicate: `c0`, `c1`, …, and whether they are `good`; with `only_certain`,
+    whether SQL is certain of them, for which no row goes to Python.
 
     `types` are those of the columns on Spark.
     """
@@ -52,7 +55,7 @@ def values(records: Records, program: Program, pred: str, types: Types) -> DataF
         check = _Check.of(part.form, program, pred, types)
         rows = check.fast(part.frame)
         good = _CERTAIN
-        if check.is_reading:
+        if check.is_reading and not only_certain:
             rows, good = check.slow(rows), f"{REASON} IS NULL"
         found.append(rows.selectExpr(*check.columns, f"{good} AS {GOOD}"))
     return _union(found)

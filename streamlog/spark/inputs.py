@@ -59,6 +59,7 @@ class Inputs:
     records: Mapping[str, Records]
     types: Given  # what the data tell of the columns' types
     _counted: dict[str, Observation] = field(factory=dict, repr=False)
+    only_certain: bool = False  # without the rows that only Python can read
 
     @staticmethod
     def of(
@@ -97,7 +98,9 @@ class Inputs:
 
     def _good(self, types: ColumnTypes, name: str) -> DataFrame:
         """The good rows of an input, all of them counted by whichever job reads them first."""
-        rows = values(self.records[name], self.program, name, types[name])
+        rows = values(
+            self.records[name], self.program, name, types[name], only_certain=self.only_certain
+        )
         self._counted[name] = Observation()
         counted = rows.observe(
             self._counted[name],
@@ -105,6 +108,16 @@ class Inputs:
             F.count_if(~F.col(GOOD)).alias("rejected"),
         )
         return counted.where(GOOD).select(*wire.columns(types[name]).names)
+
+    def certain(self) -> Inputs:
+        """The rows of which SQL is certain, which are all of most inputs: then no row has to go
+        to Python. Where some are `left_out`, what was computed from the others is worth nothing."""
+        return Inputs(self.spark, self.program, self.records, self.types, only_certain=True)
+
+    @property
+    def left_out(self) -> bool:
+        """Whether a job has met rows that are not certain."""
+        return any(count.rejected for count in self.counts().values())
 
     def counts(self) -> Mapping[str, Count]:
         """Of the inputs that a job has read by now."""

@@ -302,3 +302,27 @@ def test_a_package_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     code, _, err = run(DEMO, "--packages", "org.example:none:1")
     assert code == 2
     assert "Spark did not start" in err and "was org.example:none:1 to be had?" in err
+
+
+def test_rows_of_which_sql_is_not_certain_count_all_the_same(tmp_path: Path) -> None:
+    """A row that only Python reads (' 0 ') is in a negation: without it there would be a division
+    by zero."""
+    program, rows, marks = (tmp_path / name for name in ("a.slog", "s.csv", "mark.csv"))
+    program.write_text(
+        "stream s(T: int, n: int).\nstream mark(T: int, n: int).\noutput p.\n"
+        "p(T, 6 // N) <- s(T, N), not mark(T, N).\n"
+    )
+    rows.write_text("T,n\n1,0\n2,3\n")
+    marks.write_text("T,n\n 1 , 0 \n")
+    out = tmp_path / "out.csv"
+    given = ("--input", f"s={rows}", "--input", f"mark={marks}", "--output", f"p={out}")
+    code, _, err = run(program, *given)
+    assert code == 0, err
+    assert out.read_text().splitlines()[1:] == ["2,2"]
+    assert re.search(r"^mark +1 +0 +0$", err, re.MULTILINE), err
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "a.slog",
+        "mark.csv",
+        "out.csv",
+        "s.csv",
+    ]
