@@ -127,7 +127,7 @@ def test_a_run_that_fails_leaves_all_outputs(
     assert code == 1
     assert err.endswith("streamlog: --strict: a row was rejected; no output was written\n")
     assert (tmp_path / "p.csv").read_text() == "precious"
-    assert "is no int" in (tmp_path / "bad.csv").read_text()
+    assert "is not a valid int" in (tmp_path / "bad.csv").read_text()
     assert (tmp_path / "late.csv").read_text() == "stream,where,reason,row\n"
     code, out, _ = run("a.slog", "--input", "s=s.csv", "--format", "csv", "--strict")
     assert (code, out) == (1, "")
