@@ -207,7 +207,8 @@ def test_types_that_are_settled_elsewhere() -> None:
     assert check.text(["2026-11-15T08:00:00Z", "7"]) == (MICROSECOND_0800, 7.0)
     reject = check.text(["1", "red"])
     assert isinstance(reject, Reject)
-    assert (reject.reason, reject.text) == ("column `X`: 'red' is not a valid float", "['1', 'red']")
+    assert reject.reason == "column `X`: 'red' is not a valid float"
+    assert reject.text == "['1', 'red']"
 
 
 def test_a_clock_that_nothing_settles() -> None:
