@@ -46,7 +46,7 @@ class Safety:
 def check_safety(schema: Schema) -> tuple[Safety, tuple[Diagnostic, ...]]:
     open_positions = _open_positions(schema)
     diagnostics: list[Diagnostic] = []
-    unsafe: set[str] = set()  # open by mistake, which is told already
+    unsafe: set[str] = set()  # open by mistake, which is reported already
     for rule in schema.rules:
         for body in branches(rule.body):
             if found := list(_check_rule(rule, body, open_positions)):
@@ -120,7 +120,7 @@ def _check_rule(rule: Rule, body: Body, open_positions: OpenPositions) -> Iterat
             if var.name in bound:
                 continue
             if var.name in negated:
-                pass  # told where the negation needs it
+                pass  # reported where the negation needs it
             elif var.name not in compared:
                 yield finding(
                     "SL0302",
@@ -155,13 +155,13 @@ def _check_body(
     """`outer` are the names known around the body, `given` those of them that are bound there,
     `may_be_open` the head variables which comparisons may leave open."""
     bound = bound_variables(body, given, open_positions)
-    told = {n for literal in body if isinstance(literal, Atom) for n in _names(literal)}
+    reported = {n for literal in body if isinstance(literal, Atom) for n in _names(literal)}
     for literal in sorted(body, key=lambda x: isinstance(x, Not)):
         match literal:
             case Comparison():
                 for var in variables(literal):
-                    if var.name not in bound | may_be_open | told:
-                        told.add(var.name)
+                    if var.name not in bound | may_be_open | reported:
+                        reported.add(var.name)
                         yield _outside(var, literal, body) or _unbound(var, bound)
             case Atom(pred, args) if pred in FILTERS:
                 for var in (v for arg in args for v in variables(arg)):
@@ -174,7 +174,7 @@ def _check_body(
                 around = outer | _names(*(other for other in body if not isinstance(other, Not)))
                 clocks = {a.args[0] for a in inner if isinstance(a, Atom) and a.args}
                 for var in _firsts(inner):
-                    if var.name in around - told and var.name not in bound:
+                    if var.name in around - reported and var.name not in bound:
                         yield _unbound_in_negation(var, var in clocks)
                 shared = bound & around | (around & _names(literal))
                 yield from _check_body(
@@ -205,7 +205,7 @@ def _check_call(
                 f"`{atom.pred}` can only test a value of its "
                 f"{_ordinal(position)} argument, and nothing binds `{_shown(arg)}`",
                 arg.span,
-                f"`{atom.pred}` is true of endlessly many values here",
+                f"`{atom.pred}` has infinitely many answers here",
                 help=_bind(arg, position == 0),
             )
 
@@ -224,7 +224,7 @@ def _check_outputs(
                 help_ = "add `tick(T)` to ask at every timestamp at which something arrives"
             yield finding(
                 "SL0303",
-                f"the output `{output.name}` is true of endlessly many values in its "
+                f"the output `{output.name}` has infinitely many values in its "
                 f"{_ordinal(position)} argument",
                 output.span,
                 "declared as an output here",

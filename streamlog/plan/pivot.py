@@ -7,9 +7,9 @@ and none ever needs a row that another has found.
 A pivot is a column for each predicate of the part, such that in each conjunction one term stands
 in the head's column and in that of every goal over the part, be it positive, negated or folded.
 The rows of one group have one pivot, so aggregates are whole; a candidate waits for progress,
-which all kernels are told, and then looks at rows with its own pivot.
+which all kernels get, and then looks at rows with its own pivot.
 
-What the part reads from elsewhere is dealt out by that term too where it stands in all goals over
+What the part reads from elsewhere is partitioned by that term too where it stands in all goals over
 it, and is given to every kernel where it does not.
 """
 
@@ -27,7 +27,7 @@ from streamlog.syntax.walk import variables
 
 # So many rows are a quarter of a second's work, which is worth another task.
 ROWS_A_KERNEL = 10_000
-# What is not dealt out is sent to every kernel, and kept by every one.
+# What is not partitioned is sent to every kernel, and kept by every one.
 MOST_KERNELS = 32
 _TRIED = 200  # choices of a column; then the best so far is taken
 
@@ -77,7 +77,7 @@ def how_many(rows: float | None, cores: int) -> int:
 
 
 def find(part: Plan, is_temporal: Callable[[str], bool], type_of: TypeOf) -> Pivot | None:
-    """The pivot with which most of what the part reads is dealt out, if there is one."""
+    """The pivot with which most of what the part reads is partitioned, if there is one."""
     own = sorted({r.rule.head.pred for r in part.rules})
     start: _Domains = {
         pred: {c for c in range(part.arity[pred]) if c > 0 or not is_temporal(pred)} for pred in own
@@ -89,7 +89,7 @@ def find(part: Plan, is_temporal: Callable[[str], bool], type_of: TypeOf) -> Piv
     given = sorted({a.pred for r in part.rules for a in _goals(r)} - set(own))
 
     def whole(columns: Columns) -> Columns:
-        return columns | _dealt(part, Pivot(columns), given, is_temporal)
+        return columns | _partitioned(part, Pivot(columns), given, is_temporal)
 
     best = max(map(whole, _choices(start, part.rules)), key=len, default=None)
     return Pivot(best) if best else None
@@ -143,7 +143,7 @@ def _narrowed(domains: _Domains, rules: tuple[RulePlan, ...]) -> bool:
     return all(domains.values())
 
 
-def _dealt(
+def _partitioned(
     part: Plan, pivot: Pivot, given: list[str], is_temporal: Callable[[str], bool]
 ) -> Columns:
     """What is read from elsewhere and has the pivot in one column, wherever it is read."""

@@ -55,7 +55,7 @@ class Index:
         return frozenset(self.key) | {position for position, _ in self.where}
 
     def known(self, arity: int) -> frozenset[int]:
-        """The columns of a row that can be told from what is stored."""
+        """The columns of a row that follow from what is stored."""
         if self.columns is None and self.store is not Store.EARLIEST:
             return frozenset(range(arity))
         time = () if self.store is Store.ROWS else (0,)

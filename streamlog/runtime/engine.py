@@ -241,7 +241,7 @@ class Engine:
         """All that was received of an input, or released so far of a derived predicate, sorted."""
         name = self._predicate(pred)
         if self.program.safety.is_open(name):
-            raise QueryError(f"`{name}` is true of endlessly many values; ask for some of them")
+            raise QueryError(f"`{name}` has infinitely many answers; ask about particular values")
         if name in self.tables:
             return in_order(self.tables[name])
         if not self.remembers:

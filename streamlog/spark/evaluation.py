@@ -165,9 +165,9 @@ class Evaluation:
 
     def layout(self, kernels: int) -> list[list[object]]:
         """What must stay as it is while there is state: who does what, and with which rows."""
-        dealt = {n: dict(p.columns) for n, p in self.pivots.items()} if kernels > 1 else {}
+        columns = {n: dict(p.columns) for n, p in self.pivots.items()} if kernels > 1 else {}
         return [
-            [stage.strategy.value, list(stage.preds), dealt.get(number, {})]
+            [stage.strategy.value, list(stage.preds), columns.get(number, {})]
             for number, stage in enumerate(self.stages)
         ]
 

@@ -2,7 +2,7 @@
 
 The rows that a part reads and the state that its kernel left the last time go in together; what
 comes out is the new answers and the new state. Where a part has a pivot (`plan.pivot`) its rows
-are dealt out to several kernels, each in a task of its own.
+are partitioned among several kernels, each in a task of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BEGUN = "begun"  # a row for each kernel, so that it runs even if nothing has co
 
 @frozen
 class Job:
-    """What the task of a part is told: the same for all its kernels."""
+    """What the task of a part gets: the same for all its kernels."""
 
     program: Planned  # only what a kernel reads
     progress: Mapping[str, int]
@@ -122,7 +122,7 @@ class _Complete(dict[str, list[Row]]):
 
 def seated(rows: DataFrame, job: Job, pred: str) -> DataFrame:
     """A relation's rows with the kernel they are for, as `plan.pivot.seat` says; those of a
-    relation that is not dealt out are for all."""
+    relation that is not partitioned are for all."""
     if job.pivot is None or job.kernels == 1:
         return rows
     column = job.pivot.columns.get(pred)

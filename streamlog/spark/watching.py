@@ -110,10 +110,10 @@ class Watch(StreamingQueryListener):
         pass
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        told = event.progress
-        if str(told.runId) == self.run_id and told.numInputRows:
-            self.sources = tuple(map(_source, told.sources))
-            self.rows_a_second = told.processedRowsPerSecond
+        report = event.progress
+        if str(report.runId) == self.run_id and report.numInputRows:
+            self.sources = tuple(map(_source, report.sources))
+            self.rows_a_second = report.processedRowsPerSecond
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         pass
@@ -124,12 +124,12 @@ class Watch(StreamingQueryListener):
             self.has_ended.set()
 
 
-def _source(told: SourceProgress) -> Source:
-    behind = dict(told.metrics or {}).get("maxOffsetsBehindLatest")
+def _source(report: SourceProgress) -> Source:
+    behind = dict(report.metrics or {}).get("maxOffsetsBehindLatest")
     return Source(
-        told.description,
-        told.numInputRows,
-        told.inputRowsPerSecond,
+        report.description,
+        report.numInputRows,
+        report.inputRowsPerSecond,
         None if behind is None else int(behind),
     )
 
