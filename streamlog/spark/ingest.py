@@ -36,7 +36,7 @@ from streamlog.syntax.ast import Type
 
 PLACE, REASON, TEXT, GOOD = "place", "reason", "text", "good"
 _CERTAIN, _FOUND = "certain", "found"
-# In place of a reason: the record is no row, such as a blank line.
+# In place of a reason: the record is not a row, such as a blank line.
 _NO_ROW = ""
 
 Types = tuple[Type, ...]

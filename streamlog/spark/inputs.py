@@ -13,6 +13,7 @@ from attrs import field, frozen
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from streamlog.analysis.builtins import TICK
 from streamlog.analysis.schema import Kind
 from streamlog.analysis.types import Given
 from streamlog.compiler import Program
@@ -35,6 +36,7 @@ from streamlog.spark.ingest import (
 from streamlog.spark.records import Records
 from streamlog.spark.sources import read
 from streamlog.syntax.ast import Type
+from streamlog.syntax.walk import atoms
 
 REPORT_TYPES: tuple[Type, ...] = (Type.STRING,) * len(REPORT)
 
@@ -116,8 +118,14 @@ class Inputs:
 
     @property
     def left_out(self) -> bool:
-        """Whether a job has met rows that are not certain."""
-        return any(count.rejected for count in self.counts().values())
+        """Whether rows that rules read may not be certain: jobs have met some, or have not said."""
+        goals = {a.pred for rule in self.program.closed.schema.rules for a in atoms(rule.body)}
+        counts = self.counts()
+        return any(
+            name not in counts or counts[name].rejected > 0
+            for name in self._counted
+            if name in goals or TICK in goals
+        )
 
     def counts(self) -> Mapping[str, Count]:
         """Of the inputs that a job has read by now."""

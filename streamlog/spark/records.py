@@ -25,7 +25,7 @@ from streamlog.syntax.ast import Type
 # certain to be the fields; and the record as Python is to read it.
 SOUND, RECORD = "sound", "record"
 
-Checked: TypeAlias = Iterator[Row | Reject | None]  # None: the record is no row
+Checked: TypeAlias = Iterator[Row | Reject | None]  # None: the record is not a row
 
 
 class ColumnsError(ValueError):

@@ -172,7 +172,7 @@ def _of_text(field: str, wanted: Type) -> str:
 
 
 def _of_variant(field: str, wanted: Type) -> str:
-    """A value of JSON: the kind that it has there counts, so 5 is no string and 5.0 no int."""
+    """A value of JSON keeps the kind that it has there: 5 is not a string, nor 5.0 an int."""
 
     def got(kind: str) -> str:
         return f"TRY_VARIANT_GET({field}, '$', '{kind}')"

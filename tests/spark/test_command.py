@@ -326,3 +326,14 @@ def test_rows_of_which_sql_is_not_certain_count_all_the_same(tmp_path: Path) -> 
         "out.csv",
         "s.csv",
     ]
+
+
+def test_counts_that_have_not_come_are_no_proof_of_clean_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, rows = tmp_path / "a.slog", tmp_path / "s.csv"
+    program.write_text("stream s(T: int, n: int).\noutput p.\np(T, N) <- s(T, N).\n")
+    rows.write_text("T,n\n1,1\n2, 2 \n")
+    monkeypatch.setattr("streamlog.spark.inputs._observed", lambda observation: {})
+    code, out, err = run(program, "--input", f"s={rows}", "--format", "csv")
+    assert (code, out) == (0, "T,N\n1,1\n2,2\n"), err
