@@ -140,7 +140,7 @@ def by_rules(text: str, spark: SparkSession, files: dict[str, Path], output: str
     program = streamlog.compile(text)
     frames = {name: read(spark, path, name, program) for name, path in files.items()}
     # As `streamlog run` does: rows that SQL is not certain of would be noticed, and read anew.
-    given = Inputs.of(spark, program, frames).certain()
+    given = Inputs.of(spark, program, frames).without_python()
     return evaluate(program, given)[output]
 
 

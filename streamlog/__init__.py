@@ -9,6 +9,7 @@ engine.step()["pc_alarm"]
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from streamlog.runtime.executor import Limits
 
 __version__ = "0.1.0"
-__all__ = ["CompileError", "Engine", "compile"]
+__all__ = ["CompileError", "Engine", "ProgramWarning", "compile"]
 
 
 class CompileError(Exception):
@@ -28,18 +29,31 @@ class CompileError(Exception):
 
     def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
         self.diagnostics = diagnostics
-        lines = []
-        for d in diagnostics:
-            if d.is_error:
-                line, column = d.span.source.position(d.span.start)
-                lines.append(f"{d.span.source.path}:{line}:{column}: {d.code}: {d.message}")
-        super().__init__("\n".join(lines))
+        super().__init__("\n".join(_line(d) for d in diagnostics if d.is_error))
+
+
+class ProgramWarning(UserWarning):
+    """What `streamlog check` would warn of: a program that compiles and is probably wrong."""
+
+
+def program_warnings(diagnostics: Iterable[Diagnostic]) -> list[str]:
+    """The texts of those that are warnings."""
+    from streamlog.codes import Severity
+
+    return [_line(d) for d in diagnostics if d.severity is Severity.WARNING]
+
+
+def _line(diagnostic: Diagnostic) -> str:
+    source = diagnostic.span.source
+    line, column = source.position(diagnostic.span.start)
+    return f"{source.path}:{line}:{column}: {diagnostic.code}: {diagnostic.message}"
 
 
 def compile(program: str | Path, *, batch: bool = False) -> Program:
     """The program in a file (a Path, or a text that ends in `.slog`) or in a text.
 
-    `batch` accepts what only a query over stored data can answer. Raises CompileError.
+    `batch` accepts what only a query over stored data can answer. Raises CompileError; what
+    `streamlog check` warns of is a ProgramWarning.
     """
     # Imported here so that `import streamlog` costs nothing.
     from streamlog.compiler import Mode, Program, compile_file, compile_source
@@ -52,6 +66,8 @@ def compile(program: str | Path, *, batch: bool = False) -> Program:
         result = compile_source(Source("<text>", program), mode=mode)
     if not isinstance(result, Program):
         raise CompileError(result.diagnostics)
+    for line in program_warnings(result.diagnostics):
+        warnings.warn(line, ProgramWarning, stacklevel=2)
     return result
 
 
@@ -62,9 +78,12 @@ def Engine(  # noqa: N802 - to its users it is a class
     limits: Limits | None = None,
     remember: bool = True,
 ) -> _Engine:
-    """An engine that runs a compiled program in this process (see `runtime.engine`); `limits`
-    (`runtime.executor`) say when a step is stopped."""
+    """An engine that runs a compiled program in this process (see `runtime.engine`). `tables` has
+    the rows of every table that rules read and that has no facts, though it be an empty list;
+    `limits` (`runtime.executor`) say when a step is stopped."""
     from streamlog.kernel import Kernel
     from streamlog.runtime.engine import Engine as RuntimeEngine
+    from streamlog.runtime.sources import check_inputs
 
+    check_inputs(program, {*program.schema.streams, *(tables or {})}, "pass them in `tables`")
     return RuntimeEngine(program, Kernel, tables or {}, limits, remember=remember)

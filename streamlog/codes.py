@@ -38,9 +38,9 @@ class Code:
 _TABLE = (
     # ---- SL01: reading the text
     ("SL0101", "error", "the text is not a statement"),
-    ("SL0102", "error", "a text or comment that never ends"),
+    ("SL0102", "error", "a string or comment that never ends"),
     ("SL0103", "error", "nested too deeply"),
-    ("SL0104", "error", "a literal that cannot be"),
+    ("SL0104", "error", "an invalid literal"),
     ("SL0105", "error", "a declaration that contradicts itself"),
     ("SL0106", "error", "an aggregate outside a rule head"),
     ("SL0107", "error", "a file that cannot be used"),
@@ -53,17 +53,17 @@ _TABLE = (
     ("SL0206", "error", "a built-in redefined"),
     ("SL0207", "warning", "an undeclared input that looks like a slip"),
     # ---- SL03: types and safety
-    ("SL0301", "error", "types that do not go together"),
+    ("SL0301", "error", "mismatched types"),
     ("SL0302", "error", "a variable that nothing binds"),
     ("SL0303", "error", "an answer with an open position"),
     ("SL0304", "error", "a call that leaves an open position open"),
     ("SL0305", "error", "a fact with a variable"),
     ("SL0306", "error", "a head without a timestamp"),
     ("SL0307", "error", "an aggregate as the timestamp"),
-    ("SL0308", "error", "a wrong sort of timestamp"),
+    ("SL0308", "error", "a timestamp of the wrong type"),
     ("SL0309", "error", "a pattern that is not a regular expression"),
     # ---- SL04: time
-    ("SL0401", "error", "a rule that would wait for ever"),
+    ("SL0401", "error", "a rule that would wait forever"),
     ("SL0402", "error", "a cycle through negation at one instant"),
     ("SL0403", "error", "a recursion that looks ever further ahead"),
     ("SL0404", "error", "a negation that rests on its own future"),
@@ -72,9 +72,11 @@ _TABLE = (
     ("SL0407", "error", "an aggregate inside its own recursion"),
     # ---- SL05: worth knowing
     ("SL0501", "warning", "a recursion that may never end"),
-    ("SL0502", "warning", "history that is kept for ever"),
+    ("SL0502", "warning", "history that is kept forever"),
     ("SL0503", "warning", "a rule that can never fire"),
-    ("SL0504", "warning", "a relation that nobody reads"),
+    ("SL0504", "warning", "a relation that is never read"),
+    ("SL0505", "warning", "an aggregate that its trigger multiplies"),
+    ("SL0506", "warning", "an absence that nothing reports in silence"),
     # ---- SL06: tests
     ("SL0601", "error", "a test that cannot be run"),
 )

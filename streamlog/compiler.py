@@ -20,11 +20,13 @@ from streamlog.analysis.sequential import classify_all
 from streamlog.analysis.strata import stratify
 from streamlog.analysis.temporal import check_heads
 from streamlog.analysis.time.reach import reaches
+from streamlog.analysis.time.relations import relations
 from streamlog.analysis.types import infer
 from streamlog.analysis.versions import Case, Version, split_all
 from streamlog.codes import Severity
 from streamlog.diagnostics import Diagnostic, Source
 from streamlog.plan.lower import lower
+from streamlog.plan.parts import for_answers
 from streamlog.rewrite.bistate import bistate
 from streamlog.rewrite.close import close
 from streamlog.rewrite.constants import constants
@@ -51,7 +53,7 @@ from streamlog.stages import (
 from streamlog.syntax.ast import Module, Rule
 from streamlog.syntax.load import load, read
 from streamlog.syntax.parse import parse
-from streamlog.syntax.walk import variables
+from streamlog.syntax.walk import atoms, variables
 
 # What the passes are for, and what comes out at their end.
 __all__ = [
@@ -112,9 +114,10 @@ def _safety(program: Typed) -> Safe:
 
 
 def _time(program: Safe) -> Timed:
-    times, diagnostics = reaches(program.schema, program.types)
+    known = relations(program.schema, program.types)
+    times, diagnostics = reaches(program.schema, program.types, known)
     graph = dependencies(program.schema, times)
-    return program.to(Timed, diagnostics, times=times, graph=graph)
+    return program.to(Timed, diagnostics, times=times, relations=known, graph=graph)
 
 
 def _strata(program: Timed) -> Stratified:
@@ -182,25 +185,44 @@ def _closed(program: Opened) -> tuple[Analysed, Sequence[Diagnostic]]:
     """The program without open predicates, analysed anew because its rules have changed.
 
     With cores, unless they would make it wait for longer than it has to: a core of two goals is
-    known when both are.
+    known when both are. Then calls are unfolded in place, except those by which a rule would fall
+    into too many cases.
     """
     late: Analysed | None = None
-    errors: Sequence[Diagnostic] = ()
-    for in_place in (False, True):
-        module, errors = close(program.module, program.open_rules, in_place=in_place)
-        if module is program.module or errors:
-            return late or program, () if late else errors
-        closed = _analysed(program, module)
-        errors = [d for d in closed.diagnostics if d.is_error]
-        if isinstance(closed, Analysed) and not errors:
-            if is_as_soon(closed.contract, program.contract):
-                return closed, ()
-            late = late or closed
-    if late is not None:
-        return late, ()
-    # Rules grow when calls are unfolded; nothing else can go wrong that was right before.
-    assert all(d.code == "SL0406" for d in errors), [d.message for d in errors]
-    return program, errors
+    too_many: list[Diagnostic] = []
+    tries = [frozenset[str](), frozenset(r.rule.head.pred for r in program.open_rules)]
+    for in_place in tries:
+        module, found = close(program.module, program.open_rules, in_place)
+        if module is program.module:
+            return program, ()
+        if not found:
+            closed = _analysed(program, module)
+            found = tuple(d for d in closed.diagnostics if d.is_error)
+            if isinstance(closed, Analysed) and not found:
+                if is_as_soon(closed.contract, program.contract):
+                    return closed, ()
+                late = late or closed
+        # Rules grow when calls are unfolded; nothing else can go wrong that was right before.
+        grown = [d for d in found if d.code == "SL0406"]
+        fewer = in_place - _called(program, grown)
+        if fewer and fewer != in_place:
+            tries.append(fewer)
+        too_many = too_many or grown
+    assert late is not None or too_many
+    return late or program, () if late else too_many
+
+
+def _called(program: Opened, diagnostics: Iterable[Diagnostic]) -> set[str]:
+    """The open predicates that the rules of diagnostics call, by way of others too."""
+    opened = {r.rule.head.pred for r in program.open_rules}
+    reached: set[str] = set()
+    spans = [d.span for d in diagnostics]
+    rules = [r for r in program.schema.rules if any(r.span.encloses(s) for s in spans)]
+    for rule in rules:
+        called = {a.pred for a in atoms(rule.body)} & opened - reached
+        rules += [r for r in program.schema.rules if r.head.pred in called]
+        reached |= called
+    return reached
 
 
 def _analysed(program: Typed, module: Module) -> Compilation:
@@ -265,13 +287,16 @@ def _plan(program: Bistated) -> Program:
 def focused(program: Program) -> Program:
     """The program for a run that shows its answers and nothing else: rules are made for the
     constants that are asked for, if time still allows them then. Other predicates may lack rows."""
-    if program.for_answers is program.closed.module:
-        return program
-    made = _analysed(program, program.for_answers)
-    # `tick` sees all streams.
-    if not isinstance(made, Analysed) or made.schema.streams != program.closed.schema.streams:
-        return program
-    return evolve(program, closed=_planned(made))
+    closed = program.closed
+    if program.for_answers is not closed.module:
+        made = _analysed(program, program.for_answers)
+        # `tick` sees all streams.
+        if isinstance(made, Analysed) and made.schema.streams == closed.schema.streams:
+            closed = _planned(made)
+    if program.schema.outputs or program.schema.queries:
+        plan = for_answers(closed.plan, program.contract.outputs)
+        closed = closed if plan is closed.plan else evolve(closed, plan=plan)
+    return program if closed is program.closed else evolve(program, closed=closed)
 
 
 def _planned(closed: Analysed) -> Planned:

@@ -50,6 +50,9 @@ class Span:
     def text(self) -> str:
         return self.source.text[self.start : self.end]
 
+    def encloses(self, other: Span) -> bool:
+        return self.source == other.source and self.start <= other.start <= other.end <= self.end
+
     def to(self, other: Span) -> Span:
         """From the start of this span to the end of a later one."""
         return Span(self.source, self.start, max(self.end, other.end))

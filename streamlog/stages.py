@@ -18,6 +18,7 @@ from streamlog.analysis.safety import Safety
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.sequential import Class, RuleClass
 from streamlog.analysis.strata import Strata
+from streamlog.analysis.time.constraints import Relations
 from streamlog.analysis.time.reach import Assumption, BranchTime
 from streamlog.analysis.types import Given, TypeTable
 from streamlog.analysis.versions import Case
@@ -90,6 +91,7 @@ class Safe(Typed):
 @frozen(slots=False, kw_only=True)
 class Timed(Safe):
     times: tuple[BranchTime, ...]
+    relations: Relations  # between the columns of predicates
     graph: Graph
 
 
@@ -100,7 +102,7 @@ class Stratified(Timed):
 
     @property
     def runs_by_the_clock(self) -> bool:
-        """Whether no fact waits for ever; else the program is for stored data only."""
+        """Whether no fact waits forever; else the program is for stored data only."""
         return not self.strata.growing and all(r.kind is not Class.BLOCKING for r in self.rules)
 
 
@@ -141,7 +143,7 @@ class Narrowed(Closed):
 
 @frozen(slots=False, kw_only=True)
 class Bistated(Narrowed):
-    bistate: Bistate | None = field(repr=False)  # None: some fact waits for ever
+    bistate: Bistate | None = field(repr=False)  # None: some fact waits forever
 
 
 @frozen(slots=False, kw_only=True)

@@ -11,6 +11,7 @@ from streamlog.syntax import ast
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
 from streamlog.syntax.declare import STREAM_OPTIONS
+from streamlog.syntax.time_form import TIME_UNITS, TimeForm
 
 NOWHERE = Span(Source("generated", ""), 0, 0)
 
@@ -70,6 +71,12 @@ def _is_possible(term: ast.BinOp) -> bool:
     return term.op not in ("%", "//") or not _starts_with_text(term.right)
 
 
+# The first argument of `if`.
+conditions = build(
+    ast.BinOp, st.sampled_from(ast.COMPARISONS), variables | constants, variables | constants
+)
+
+
 def _compound(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     ops = st.sampled_from(sorted(ast.PRECEDENCE))
     args = st.lists(inner, max_size=3).map(tuple)
@@ -79,6 +86,7 @@ def _compound(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         | build(ast.BinOp, ops, inner, inner).filter(_is_possible)
         | build(ast.Call, functions, args)
         | build(ast.Call, st.sampled_from(["min", "max"]), two)
+        | build(ast.Call, st.just("if"), st.tuples(conditions, inner, inner))
     )
 
 
@@ -88,7 +96,12 @@ aggregates = build(ast.Agg, st.sampled_from(list(AGGREGATES)), terms) | build(
 )
 atoms = build(ast.Atom, predicates, st.lists(terms, max_size=3).map(tuple))
 heads = build(ast.Atom, predicates, st.lists(terms | aggregates, max_size=3).map(tuple))
-comparisons = build(ast.Comparison, st.sampled_from(ast.COMPARISONS), terms, terms)
+comparisons = build(ast.Comparison, st.sampled_from(ast.COMPARISONS), terms, terms) | build(
+    ast.Comparison,
+    st.just("="),
+    build(ast.Call, st.just("in"), st.lists(terms, min_size=2, max_size=4).map(tuple)),
+    build(ast.Const, st.just(True), st.just(Type.BOOL)),
+)
 
 
 def _goals(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -101,21 +114,41 @@ def _goals(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 literals = st.recursive(atoms | comparisons, _goals, max_leaves=5)
 bodies = st.lists(literals, min_size=1, max_size=4).map(tuple)
 names = build(ast.PredName, predicates)
+relations = st.lists(comparisons, max_size=2).map(tuple)
+_named = st.lists(columns, max_size=4, unique_by=str.casefold).map(tuple)
+answers = names | build(ast.PredName, predicates, _named)
 
 # ------------------------------------------------------------------------------- declarations
 
 
-def _column(name: str, type_: Type | None, ends: tuple[int, int] | None) -> ast.Column:
+def _column(
+    name: str, type_: Type | None, ends: tuple[int, int] | None, form: TimeForm | None
+) -> ast.Column:
+    if type_ is not Type.TIME:
+        form = None
     if type_ in (None, Type.STRING, Type.BOOL) or ends is None:
-        return ast.Column(name, type_, span=NOWHERE)
+        return ast.Column(name, type_, form=form, span=NOWHERE)
     value = float if type_ is Type.FLOAT else int
     low, high = (ast.Const(value(n), type_, span=NOWHERE) for n in sorted(ends))
-    return ast.Column(name, type_, low, high, span=NOWHERE)
+    return ast.Column(name, type_, low, high, form, span=NOWHERE)
 
 
 _ends = st.none() | st.tuples(st.integers(-(10**9), 10**9), st.integers(-(10**9), 10**9))
+_forms = (
+    st.none()
+    | st.builds(TimeForm, st.sampled_from(sorted(TIME_UNITS)))
+    | st.builds(
+        TimeForm,
+        format=st.sampled_from(["%Y-%m-%d", "%d.%m.%y 100%%", '%j/%Y %I"%p', "%B %d %Y\t%z"]),
+    )
+    | st.builds(
+        TimeForm,
+        format=st.just("%d.%m.%Y %H:%M:%S.%f"),
+        zone=st.sampled_from(["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"]),
+    )
+)
 column_lists = st.lists(
-    st.builds(_column, columns, st.none() | st.sampled_from(Type), _ends),
+    st.builds(_column, columns, st.none() | st.sampled_from(Type), _ends, _forms),
     max_size=4,
     unique_by=lambda c: c.name,
 ).map(tuple)
@@ -145,9 +178,9 @@ statements = st.one_of(
     build(ast.Rule, heads, bodies),
     build(ast.Fact, atoms),
     build(ast.Query, bodies),
-    build(ast.Stream, predicates, column_lists, _options(_from | _limit)),
-    build(ast.Table, predicates, column_lists, _options(_from)),
-    build(ast.Output, st.lists(names, min_size=1, max_size=3).map(tuple)),
+    build(ast.Stream, predicates, column_lists, _options(_from | _limit), relations),
+    build(ast.Table, predicates, column_lists, _options(_from), relations),
+    build(ast.Output, st.lists(answers, min_size=1, max_size=3).map(tuple)),
     build(ast.Use, paths),
     build(ast.Test, paths, st.lists(steps, max_size=4).map(tuple)),
 )

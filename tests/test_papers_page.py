@@ -1,5 +1,5 @@
 """docs/papers.md has a row for everything that is numbered in the five papers, and tells the truth
-about where it lives; docs/time-contract.md names every program that keeps something for ever."""
+about where it lives; docs/time-contract.md names every program that keeps something forever."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_the_counts_are_right() -> None:
     assert counts in PAGE.read_text(encoding="utf-8")
 
 
-# ------------------------------------------------------------------------- kept for ever
+# ------------------------------------------------------------------------- kept forever
 
 
 def keeps_for_ever() -> set[str]:
@@ -162,8 +162,8 @@ def keeps_for_ever() -> set[str]:
     }
 
 
-def test_what_is_kept_for_ever_is_told() -> None:
-    rows = rows_below(CONTRACT, "What is kept for ever, and why")
+def test_what_is_kept_forever_is_documented() -> None:
+    rows = rows_below(CONTRACT, "What is kept forever, and why")
     assert rows
     named = {path for programs, *_ in rows for path in paths_in(programs)}
     assert named == keeps_for_ever()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+
+from attrs import evolve
 
 from streamlog.analysis.builtins import TICK
 from streamlog.analysis.contract import Contract, Keeps
 from streamlog.analysis.schema import Kind, Schema
 from streamlog.analysis.strata import Strata
 from streamlog.diagnostics import Diagnostic, finding
+from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import (
     Agg,
     Arrive,
@@ -20,6 +24,7 @@ from streamlog.syntax.ast import (
     Expect,
     ExpectFrom,
     ExpectNone,
+    Not,
     Rule,
     Term,
     Type,
@@ -34,11 +39,13 @@ def advice(schema: Schema, strata: Strata, promised: Contract) -> tuple[Diagnost
     return (
         *_endless(schema, strata),
         *_unread(schema, promised),
+        *_multiplied(schema),
+        *_silenced(schema, promised),
     )
 
 
 def _endless(schema: Schema, strata: Strata) -> Iterator[Diagnostic]:
-    """Arithmetic that can grow for ever without time moving on."""
+    """Arithmetic that can grow forever without time moving on."""
     for rule in schema.rules:
         knot = strata.knot.get(rule.head.pred, frozenset())
         for body in branches(rule.body):
@@ -94,7 +101,7 @@ def kept_for_ever(promised: Contract) -> Iterator[Diagnostic]:
         far = "1h" if entry.clock is Type.TIME else "100"
         yield finding(
             "SL0502",
-            f"every fact of `{name}` is kept for ever",
+            f"every fact of `{name}` is kept forever",
             goal.span,
             f"the rule for `{rule.head.pred}` may look back at any of them",
             help=f"bound how far it looks back: add `{pretty(goal.args[0])} >= "
@@ -124,9 +131,78 @@ def _unread(schema: Schema, promised: Contract) -> Iterator[Diagnostic]:
             derived = predicate.kind is Kind.DERIVED
             yield finding(
                 "SL0504",
-                f"nobody reads `{name}`",
+                f"nothing reads `{name}`",
                 predicate.span,
                 help=f"declare `output {name}.`, use it in a rule, or drop it"
                 if derived
                 else "use it in a rule, or drop the declaration",
             )
+
+
+def _multiplied(schema: Schema) -> Iterator[Diagnostic]:
+    """Aggregates over a window that is taken once for every row of the goal that triggers it."""
+    for rule in schema.rules:
+        counting = [a for a in rule.head.args if isinstance(a, Agg) and AGGREGATES[a.func].counts]
+        if not counting:
+            continue
+        uses = Counter(v.name for v in variables(rule))
+        for body in branches(rule.body):
+            for goal, loose in _triggers(schema, rule, body, counting, uses):
+                kept = [arg for arg in goal.args if arg not in loose]
+                trigger = pretty(evolve(goal, pred=f"{goal.pred}_at", args=tuple(kept)))
+                yield finding(
+                    "SL0505",
+                    f"`{pretty(counting[0])}` takes the window once for each `{goal.pred}` at "
+                    f"`{pretty(goal.args[0])}`: several at one timestamp multiply it",
+                    goal.span,
+                    f"`{pretty(loose[0])}` is part of each solution",
+                    help=f"trigger it by the timestamp alone: write `{trigger}` here, with the "
+                    f"rule `{trigger} <- {pretty(goal)}.`",
+                )
+
+
+def _triggers(
+    schema: Schema, rule: Rule, body: Body, counting: list[Agg], uses: Counter[str]
+) -> Iterator[tuple[Atom, list[Term]]]:
+    """Goals at the head's timestamp beside a goal at another one, with their variables that stand
+    nowhere else. Pairs may be what is counted, so between predicates only `_` is a slip; and a
+    column that no other goal has may be a key."""
+    goals = [g for g in body if isinstance(g, Atom) and schema.is_temporal(g.pred)]
+    aggregated = {v.name for agg in counting for v in variables(agg)}
+    for goal in goals:
+        others = [g for g in goals if g.args[0] != goal.args[0]]
+        if goal.args[0] != rule.head.args[0] or not others:
+            continue
+        loose: list[Term] = [v for v in variables(goal.args) if uses[v.name] == 1]
+        is_window = any(g.pred == goal.pred for g in others)
+        only_blank = all(isinstance(v, Var) and v.is_anonymous for v in loose)
+        named = {v.name for v in variables(goal.args[1:])} - {v.name for v in variables(loose)}
+        shared = {v.name for g in others for v in variables(g)}
+        if loose and (is_window or only_blank) and named <= shared - aggregated:
+            yield goal, loose
+
+
+def _silenced(schema: Schema, promised: Contract) -> Iterator[Diagnostic]:
+    """Answers about what does not come, from the only stream that could move time on."""
+    reported: set[Rule] = set()
+    for name in promised.outputs:
+        entry = promised[name]
+        if len(entry.delays) != 1 or entry.clock is not Type.TIME:
+            continue
+        for delay in entry.decided:
+            rule = delay.because
+            if len(schema.streams) > 1 and schema[delay.stream].option("idle"):
+                continue  # other streams take it with them
+            if rule is None or rule in reported or not delay.by or delay.by < 0:
+                continue
+            reported.add(rule)
+            if absent := [n for n in rule.body if isinstance(n, Not)]:
+                yield finding(
+                    "SL0506",
+                    f"`{name}` is not raised while `{delay.stream}` is silent: only its rows move "
+                    "time on",
+                    absent[0].span,
+                    f"waits for later rows of `{delay.stream}`",
+                    help=f"declare a stream that never falls silent, such as a clock, and "
+                    f"`{delay.stream}` as `idle`; or call `advance` from outside",
+                )

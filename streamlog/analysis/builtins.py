@@ -48,6 +48,13 @@ EQUALITY: tuple[Signature, ...] = _alike(tuple(Type), 2)
 ORDER: tuple[Signature, ...] = (*EQUALITY, (INT, FLOAT), (FLOAT, INT))
 
 
+# A comparison as a value, in `if`.
+CONDITIONS: dict[str, tuple[Signature, ...]] = {
+    **{op: tuple((*s, BOOL) for s in EQUALITY) for op in ("=", "!=")},
+    **{op: tuple((*s, BOOL) for s in ORDER) for op in ("<", "<=", ">", ">=")},
+}
+
+
 @frozen
 class Function:
     least: int
@@ -55,9 +62,9 @@ class Function:
     signatures: tuple[Signature, ...]  # of the least arity
 
     def for_arity(self, arity: int) -> tuple[Signature, ...]:
-        """`max` and `min` repeat their type; `substr` may lack its length."""
+        """`max`, `min` and `in` repeat a type; `substr` may lack its length."""
         if self.most is None:
-            return tuple((s[0],) * (arity + 1) for s in self.signatures)
+            return tuple((*(s[:1] * arity), s[-1]) for s in self.signatures)
         return tuple(s for s in self.signatures if len(s) == arity + 1)
 
 
@@ -80,11 +87,39 @@ FUNCTIONS: dict[str, Function] = {
     "substr": Function(2, 3, ((STRING, INT, STRING), (STRING, INT, INT, STRING))),
 }
 
+_ZONED: tuple[Signature, ...] = ((TIME, INT), (TIME, STRING, INT))
+_OF_NUMBERS: tuple[Signature, ...] = ((INT, FLOAT), (FLOAT, FLOAT))
+FUNCTIONS |= {
+    "if": Function(3, 3, tuple((BOOL, t, t, t) for t in Type)),
+    "in": Function(2, None, tuple((t, t, BOOL) for t in Type)),
+    "int": Function(1, 1, tuple((t, INT) for t in Type)),
+    "float": Function(1, 1, ((INT, FLOAT), (FLOAT, FLOAT), (STRING, FLOAT))),
+    "string": Function(1, 1, tuple((t, STRING) for t in (INT, FLOAT, STRING, BOOL))),
+    "time": Function(1, 1, ((STRING, TIME), (INT, TIME))),
+    "duration": Function(1, 1, ((STRING, DURATION), (INT, DURATION))),
+    "round": Function(1, 2, ((FLOAT, INT), (FLOAT, INT, FLOAT))),
+    "sqrt": Function(1, 1, _OF_NUMBERS),
+    "exp": Function(1, 1, _OF_NUMBERS),
+    "log": Function(1, 1, _OF_NUMBERS),
+    "pow": Function(2, 2, ((INT, INT, FLOAT), *_MIXED)),
+    "split": Function(3, 3, ((STRING, STRING, INT, STRING),)),
+    "trim": Function(1, 1, ((STRING, STRING),)),
+    "replace": Function(3, 3, ((STRING,) * 4,)),
+    "regex_extract": Function(2, 3, ((STRING,) * 3, (STRING, STRING, INT, STRING))),
+    "json": Function(2, 2, ((STRING,) * 3,)),
+    "hash": Function(1, 1, ((STRING, INT),)),
+    "format": Function(2, 3, ((TIME, STRING, STRING), (TIME, STRING, STRING, STRING))),
+    **{part: Function(1, 2, _ZONED) for part in ("year", "month", "day", "hour", "minute")},
+    "weekday": Function(1, 2, _ZONED),
+    "date": Function(1, 2, ((TIME, STRING), (TIME, STRING, STRING))),
+    "date_trunc": Function(2, 3, ((STRING, TIME, TIME), (STRING, TIME, STRING, TIME))),
+}
+
 # Goals that test what other goals have bound.
 FILTERS = {"contains": 2, "starts_with": 2, "matches": 2}
 FILTER_TYPES = (STRING, STRING)
 TICK = "tick"
-GOALS = {**FILTERS, TICK: 1, "lgr": 3}
+GOALS = {**FILTERS, TICK: 1, "lgr": 3, "between": 3}
 
 AGGREGATE_SIGNATURES: dict[str, tuple[Signature, ...]] = {
     "count": tuple((t, INT) for t in Type),
@@ -95,6 +130,10 @@ AGGREGATE_SIGNATURES: dict[str, tuple[Signature, ...]] = {
     "max": _alike(tuple(Type), 2),
     "first": _alike(tuple(Type), 2),
     "last": _alike(tuple(Type), 2),
+    "count_if": ((BOOL, INT),),
+    "var": _OF_NUMBERS,
+    "stddev": _OF_NUMBERS,
+    "median": (*_OF_NUMBERS, (DURATION, DURATION)),
 }
 
 # Types whose values are whole numbers: the ones a difference-bound matrix may speak about.

@@ -34,8 +34,8 @@ class Released(enum.Enum):
 class Keeps(enum.Enum):
     NOTHING = "nothing"  # nothing beyond the instant at hand
     SPAN = "span"  # as far back as `span` says
-    PER_KEY = "per key"  # one row per value of some columns, for ever, and what `span` says
-    EVERYTHING = "everything"  # for ever, with timestamps
+    PER_KEY = "per key"  # one row per value of some columns, forever, and what `span` says
+    EVERYTHING = "everything"  # forever, with timestamps
     STATIC = "static"  # a table: not a matter of time
 
 
@@ -63,7 +63,7 @@ class Kept:
 
     @property
     def is_unbounded(self) -> bool:
-        """Kept for ever, and growing: a single row does not grow."""
+        """Kept forever, and growing: a single row does not grow."""
         return self.what is Keeps.EVERYTHING or (self.what is Keeps.PER_KEY and self.columns != ())
 
 
@@ -289,7 +289,7 @@ _ORDER = (Keeps.STATIC, Keeps.NOTHING, Keeps.SPAN, Keeps.PER_KEY, Keeps.EVERYTHI
 
 
 def _more(one: Kept, other: Kept) -> Kept:
-    """What satisfies both. A row per key for ever and a span of rows with timestamps add up."""
+    """What satisfies both. A row per key forever and a span of rows with timestamps add up."""
     columns = tuple(dict.fromkeys(one.columns + other.columns))
     common = {*one.columns} & {*other.columns}
     span = max(one.span, other.span)

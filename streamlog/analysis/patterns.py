@@ -14,13 +14,14 @@ class PatternError(Exception):
 
 
 @lru_cache(maxsize=256)
-def compiled(pattern: str) -> Any:
-    """What searches for a pattern in the bytes of a text. Raises `PatternError`."""
+def compiled(pattern: str, *, groups: bool = False) -> Any:
+    """What searches for a pattern in the bytes of a text, or also says what its groups have
+    matched. Raises `PatternError`."""
     import re2  # only programs with a pattern need it
 
     options = re2.Options()
     options.log_errors = False  # RE2 itself would write to standard error
-    options.never_capture = True
+    options.never_capture = not groups
     try:
         return re2.compile(pattern, options)
     except re2.error as error:

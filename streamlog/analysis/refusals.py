@@ -48,7 +48,7 @@ def _blocking(schema: Schema, time: BranchTime, goal: Goal, clocks: Clocks) -> D
         why = f"any later `{atom.pred}` can still give an answer at {head}"
     return finding(
         "SL0401",
-        f"`{rule.head.pred}` would wait for ever: `{atom.pred}` may lie any time after it",
+        f"`{rule.head.pred}` would wait forever: `{atom.pred}` may lie any time after it",
         atom.span,
         why,
         related=[(rule.head.args[0].span, f"the time of `{rule.head.pred}`")],

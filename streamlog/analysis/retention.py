@@ -36,7 +36,7 @@ Retentions: TypeAlias = Mapping[int, Retention]  # by the number of the goal
 def retentions(
     times: Iterable[BranchTime], cases: Iterable[Case], clock: Mapping[str, int]
 ) -> Retentions:
-    """Of all goals with a timestamp. Without cases, some fact waits for ever: so does all that
+    """Of all goals with a timestamp. Without cases, some fact waits forever: so does all that
     it rests on."""
     found: dict[int, list[SufficientRows | None]] = {}
     for case in cases:

@@ -8,7 +8,10 @@ from functools import cached_property
 
 from attrs import field, frozen
 
-from streamlog.analysis.builtins import FUNCTIONS, GOALS, TICK, TIMESTAMPS
+from streamlog.analysis.builtins import GOALS, TICK, TIMESTAMPS
+from streamlog.analysis.calls import check_calls
+from streamlog.analysis.column_names import column_names
+from streamlog.analysis.column_relations import ColumnRelation, broken_by, relations_of, unfit
 from streamlog.analysis.temporal import temporal_predicates
 from streamlog.codes import SEVERITIES
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
@@ -17,10 +20,8 @@ from streamlog.syntax.ast import (
     LAST_INSTANT,
     LOGICAL_TIME,
     Advance,
-    Agg,
     Arrive,
     Atom,
-    Call,
     Column,
     Const,
     Expect,
@@ -43,7 +44,7 @@ from streamlog.syntax.ast import (
     Var,
 )
 from streamlog.syntax.pretty import pretty
-from streamlog.syntax.walk import atoms, walk
+from streamlog.syntax.walk import atoms
 
 
 class Kind(enum.Enum):
@@ -64,6 +65,11 @@ class Predicate:
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.declaration.columns if self.declaration else ()
+
+    @property
+    def relations(self) -> tuple[ColumnRelation, ...]:
+        """What the declaration says of columns together."""
+        return relations_of(self.declaration)
 
     def option(self, name: str) -> Option | None:
         options = self.declaration.options if self.declaration else ()
@@ -92,6 +98,11 @@ class Schema:
         return tuple(sorted(n for n, p in self.predicates.items() if p.kind is Kind.STREAM))
 
     @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """Streams and tables."""
+        return tuple(n for n, p in self.predicates.items() if p.kind is not Kind.DERIVED)
+
+    @cached_property
     def rules_of(self) -> dict[str, tuple[Rule, ...]]:
         result: dict[str, tuple[Rule, ...]] = {}
         for rule in self.rules:
@@ -100,26 +111,7 @@ class Schema:
 
     @cached_property
     def column_names(self) -> dict[str, tuple[str, ...]]:
-        """How to speak of each predicate's columns: as declared, else as a rule calls them."""
-        result: dict[str, tuple[str, ...]] = {}
-        for predicate in self.predicates.values():
-            if predicate.declaration:
-                result[predicate.name] = tuple(c.name for c in predicate.columns)
-        for rule in self.rules:
-            for atom in (rule.head, *atoms(rule.body)):
-                # The best of some values is one of them; a count is not.
-                args = [a.arg if isinstance(a, Agg) and a.kind.best else a for a in atom.args]
-                names = [a.name for a in args if isinstance(a, Var) and not a.is_anonymous]
-                # Not every file format tells `Ab` from `AB`.
-                if len({n.casefold() for n in names}) == atom.arity:
-                    result.setdefault(atom.pred, tuple(names))
-        for predicate in self.predicates.values():
-            unnamed = (
-                "T" if predicate.temporal else "c0",
-                *(f"c{i}" for i in range(1, predicate.arity)),
-            )
-            result.setdefault(predicate.name, unnamed[: predicate.arity])
-        return result
+        return column_names(self)
 
     @cached_property
     def facts_of(self) -> dict[str, list[Fact]]:
@@ -151,8 +143,11 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
     diagnostics += wrong
     diagnostics += _heads(rules, facts, declared)
     diagnostics += _outside(facts, declared)
-    diagnostics += _functions(asking)
+    for name, declaration in declared.items():
+        diagnostics += broken_by([f for f in facts if f.atom.pred == name], declaration)
+    diagnostics += check_calls(asking)
     diagnostics += _unknown(outputs, tests, arities)
+    diagnostics += _named_columns(outputs, declared, arities)
 
     temporal = temporal_predicates(
         streams={n for n, d in declared.items() if isinstance(d, Stream)},
@@ -196,6 +191,7 @@ def _declare(new: Stream | Table, declared: dict[str, Stream | Table]) -> Iterat
             "a stream's first column is its timestamp",
             help=f"write `stream {new.name}(T: time, …)`, or `table {new.name}` without time",
         )
+    yield from unfit(new)
 
 
 def _builtin(name: str, span: Span) -> Diagnostic:
@@ -322,33 +318,41 @@ def _beyond_time(facts: Iterable[Fact], temporal: Collection[str]) -> Iterator[D
                     )
 
 
-def _functions(statements: Iterable[Rule | Query]) -> Iterator[Diagnostic]:
-    for statement in statements:
-        for node in walk(statement):
-            if isinstance(node, Call):
-                yield from _check_call(node)
-
-
-def _check_call(call: Call) -> Iterator[Diagnostic]:
-    function = FUNCTIONS.get(call.name)
-    count = len(call.args)
-    if function is None:
-        near = did_you_mean(call.name, FUNCTIONS)
-        yield finding(
-            "SL0205",
-            f"there is no function `{call.name}`",
-            call.span,
-            help=f"did you mean `{near}`?"
-            if near
-            else f"a predicate is a goal of its own: `{call.name}(…)` cannot stand inside a term",
-        )
-    elif count < function.least or (function.most and count > function.most):
-        wanted = f"{function.least}"
-        if function.most is None:
-            wanted += " or more"
-        elif function.most > function.least:
-            wanted += f" to {function.most}"
-        yield finding("SL0205", f"`{call.name}` takes {wanted} arguments, not {count}", call.span)
+def _named_columns(
+    outputs: Iterable[PredName],
+    declared: dict[str, Stream | Table],
+    arities: dict[str, tuple[int, Span]],
+) -> Iterator[Diagnostic]:
+    named: dict[str, PredName] = {}
+    for output in outputs:
+        if not output.columns or output.name not in arities:
+            continue
+        arity, settled = arities[output.name]
+        if len(output.columns) != arity:
+            yield finding(
+                "SL0201",
+                f"`{output.name}` has {_arguments(arity)}, here {len(output.columns)} are named",
+                output.span,
+                related=[(settled, f"{_arguments(arity)} here")],
+                help="name each of its columns, or none",
+            )
+        elif declaration := declared.get(output.name):
+            yield finding(
+                "SL0105",
+                f"the columns of `{output.name}` are named where it is declared",
+                output.span,
+                "named again here",
+                related=[(declaration.span, "declared here")],
+                help=f"write `output {output.name}.`",
+            )
+        elif (old := named.setdefault(output.name, output)).columns != output.columns:
+            yield finding(
+                "SL0105",
+                f"the columns of `{output.name}` have two sets of names",
+                output.span,
+                "named again here",
+                related=[(old.span, "first named here")],
+            )
 
 
 def _unknown(

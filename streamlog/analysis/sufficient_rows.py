@@ -6,7 +6,7 @@ sufficient. Often a better one stands for many:
     not (tempr(T2, _, C2), C2 > C1, T2 <= T1)      if any is hotter, the hottest is
     top(T, max(C)) <- ask(T), tempr(T1, _, C), T1 < T.
     trend(T1, S, D), not (trend(T2, S, _), T1 < T2, T2 <= T)
-                                                   a trend is over for ever when another has come
+                                                   a trend is over forever when another has come
 
 In the first two, a higher value passes every test that a lower one passes. In the third, one
 row rules another out, whatever else is asked of it.
@@ -129,7 +129,7 @@ class _Scope:
     # ------------------------------------------------------------- one rules out another
 
     def _survivor(self, atom: Atom, column: int) -> Best | None:
-        """If a row is ruled out for ever by one with a better value of the column."""
+        """If a row is ruled out forever by one with a better value of the column."""
         for inner in (b for n in self.negations for b in n.bodies):
             literals = [literal for x in inner if (literal := _old(x)) is not None]
             if len(literals) < len(inner):

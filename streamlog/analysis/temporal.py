@@ -109,7 +109,7 @@ def _first_variable(atom: Atom) -> tuple[str, ...]:
             return (name,)
         case (BinOp("+" | "-", Var(name), Const()), *_):
             return (name,)
-        case (Call("max" | "min" | "floor" | "ceil", args), *_):
+        case (Call("max" | "min" | "floor" | "ceil" | "date_trunc", args), *_):
             return tuple(a.name for a in args if isinstance(a, Var))
         case _:
             return ()
@@ -143,7 +143,7 @@ def _signed(term: Term, sign: int) -> Iterator[tuple[str, int]]:
         case BinOp("+" | "-" as op, left, right):
             yield from _signed(left, sign)
             yield from _signed(right, sign if op == "+" else -sign)
-        case Call("max" | "min" | "floor" | "ceil", args):
+        case Call("max" | "min" | "floor" | "ceil" | "date_trunc", args):
             for arg in args:
                 yield from _signed(arg, sign)
         case _:

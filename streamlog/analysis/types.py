@@ -15,6 +15,7 @@ from attrs import frozen, mutable
 
 from streamlog.analysis.builtins import (
     AGGREGATE_SIGNATURES,
+    CONDITIONS,
     EQUALITY,
     FILTER_TYPES,
     FILTERS,
@@ -264,8 +265,11 @@ class _Inference:
             case Neg(operand):
                 return self._apply((operand,), NEGATION, "`-`", term.span)
             case BinOp(op, left, right):
-                return self._apply((left, right), OPERATORS[op], f"`{op}`", term.span)
+                signatures = CONDITIONS[op] if op in CONDITIONS else OPERATORS[op]
+                return self._apply((left, right), signatures, f"`{op}`", term.span)
             case Call(name, args):
+                if name == "regex_extract":
+                    self._patterns(args[1:2])
                 function = FUNCTIONS.get(name)
                 signatures = function.for_arity(len(args)) if function else ()
                 return self._apply(args, signatures, f"`{name}`", term.span)

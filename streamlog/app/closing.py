@@ -8,6 +8,7 @@ from rich.table import Table
 
 from streamlog.app.tables import plain_table
 from streamlog.plan.strategies import Choice
+from streamlog.runtime.executor import Cost
 
 _DEAREST = 5
 
@@ -32,6 +33,15 @@ def times_table(seconds: Mapping[str, float]) -> Table:
     table = plain_table("time went into", "seconds", right=[1])
     for what, spent in sorted(seconds.items(), key=lambda s: -s[1])[:_DEAREST]:
         table.add_row(what, f"{spent:.1f}")
+    return table
+
+
+def profile_table(costs: Mapping[str, Cost]) -> Table:
+    """What each rule took, the dearest first."""
+    table = plain_table("rule", "seconds", "rows in", "rows out", "rounds", right=range(1, 5))
+    for what, cost in sorted(costs.items(), key=lambda c: (-c[1].seconds, c[0])):
+        numbers = (cost.rows_in, cost.rows_out, cost.rounds)
+        table.add_row(what, f"{cost.seconds:.3f}", *(f"{n:,}" for n in numbers))
     return table
 
 

@@ -32,12 +32,13 @@ from streamlog.analysis.builtins import FUNCTIONS, GOALS
 from streamlog.diagnostics import Source
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import Type
-from streamlog.syntax.declare import STREAM_OPTIONS
+from streamlog.syntax.declare import STREAM_OPTIONS, WHERE
 from streamlog.syntax.literals import UNITS
 from streamlog.syntax.scan import (
     ARROW,
     BOOL,
     COMPARISON,
+    IN,
     NOT,
     NUMBER,
     QUERY,
@@ -50,6 +51,7 @@ from streamlog.syntax.scan import (
     Scan,
     scan,
 )
+from streamlog.syntax.time_form import TIME_UNITS
 
 Typed = tuple[int, _TokenType, str]  # where, what, and the text itself
 
@@ -136,7 +138,10 @@ class _Place(Enum):
     TERMS = auto()  # functions and texts
     STEP = auto()  # as goals, perhaps from a file
     DECLARATION = auto()  # the predicate and options
+    OUTPUT = auto()  # predicates
     COLUMNS = auto()
+    WHERE = auto()  # columns again, in the clause behind the options
+    FORM = auto()  # of a column's times: `time(ms)`
     CODE = auto()  # as in `rejected SL0401`
 
 
@@ -148,7 +153,8 @@ _WORD = f"[{WORDS}]"
 _NO_NAME = rf"(?![(.{ARROW}])"
 _STATEMENTS: tuple[_Opening, ...] = (
     (rf"d{_NO_NAME}", Keyword.Declaration, _Place.DECLARATION),
-    (rf"[ot]{_NO_NAME}", Keyword.Declaration, _Place.GOALS),
+    (rf"o{_NO_NAME}", Keyword.Declaration, _Place.OUTPUT),
+    (rf"t{_NO_NAME}", Keyword.Declaration, _Place.GOALS),
     (rf"u{_NO_NAME}", Keyword.Namespace, _Place.GOALS),
 )
 _STEPS: tuple[_Opening, ...] = (
@@ -195,14 +201,15 @@ def _parts(kinds: str, statements: Iterable[tuple[int, int]]) -> Iterator[_Part]
 
 # --------------------------------------------------------------------------------- tokens
 
-_OPERATORS = {*"<>=+-*", COMPARISON}
+_OPERATORS = {*"<>=+-*", COMPARISON, IN}
 _KINDS: dict[str, _TokenType] = {
-    **dict.fromkeys({*_OPERATORS, RANGE}, Operator),
+    **dict.fromkeys({*"<>=+-*", COMPARISON, RANGE}, Operator),
     **dict.fromkeys("(),;.:{}", Punctuation),
     # They say what a statement is, as `stream` and `output` do.
     ARROW: Keyword,
     QUERY: Keyword,
     NOT: Operator.Word,
+    IN: Operator.Word,
     BOOL: Keyword.Constant,
     VARIABLE: Name.Variable,
     TEXT: String,
@@ -230,12 +237,18 @@ def _types(scanned: Scan, start: int, end: int, place: _Place) -> Iterator[_Toke
             places.append(_opened(place, before))
         elif kind == ")" and len(places) > 1:
             places.pop()
+        if place is _Place.DECLARATION and text == WHERE:
+            places[-1] = _Place.WHERE
         if kind in WORDS:
             yield _word(text, place, before, after)
         elif kind in (NUMBER, TIME):
             yield next((t for pattern, t in _NUMBERS if pattern.fullmatch(text)), Error)
         elif kind == VARIABLE and place is _Place.COLUMNS:
             yield Name if before == ":" else Name.Attribute
+        elif kind == VARIABLE and place is _Place.WHERE:
+            yield Name.Attribute
+        elif kind == VARIABLE and place is _Place.FORM:
+            yield Name
         elif kind == VARIABLE and place is _Place.CODE:
             yield Name.Constant
         elif kind in "<>" and place is _Place.TERMS:
@@ -245,9 +258,13 @@ def _types(scanned: Scan, start: int, end: int, place: _Place) -> Iterator[_Toke
 
 
 def _opened(place: _Place, before: str) -> _Place:
-    if place is _Place.DECLARATION:
+    if place in (_Place.DECLARATION, _Place.OUTPUT):
         return _Place.COLUMNS
-    return _Place.TERMS if before and before in WORDS else place
+    if place in (_Place.COLUMNS, _Place.FORM):
+        return _Place.FORM
+    if place is _Place.WHERE:
+        return place
+    return _Place.TERMS if before and before in WORDS + IN else place
 
 
 def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
@@ -255,11 +272,17 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
         case _Place.DECLARATION if after == "(":
             return Name.Function
         case _Place.DECLARATION:
-            return Keyword if text in STREAM_OPTIONS else Name
+            return Keyword if text in (*STREAM_OPTIONS, WHERE) else Name
+        case _Place.WHERE:
+            return Name.Attribute
+        case _Place.OUTPUT:
+            return Name.Function
         case _Place.COLUMNS if before == ":":
             return Keyword.Type if text in _TYPES else Name
         case _Place.COLUMNS:
             return Name.Attribute
+        case _Place.FORM:
+            return Keyword.Type if text in TIME_UNITS else Name
         case _Place.TERMS if after == "(":
             return Name.Builtin if text in FUNCTIONS or text in AGGREGATES else Name.Function
         case _Place.TERMS if after == "<" and text in AGGREGATES:

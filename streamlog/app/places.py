@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -23,15 +23,20 @@ def pairs(
         name, equals, path = text.partition("=")
         if not equals or not path:
             raise click.UsageError(f"{option} takes NAME=PATH, not '{text}'")
-        if name not in known:
-            near = did_you_mean(name, known)
-            what = option.removeprefix("--")
-            hint = f"did you mean '{near}'?" if near else f"it has {', '.join(known) or 'none'}"
-            raise click.UsageError(f"{option}: the program has no {what} '{name}'; {hint}")
+        check_known([name], option, known)
         if once and name in dict(found):
             raise click.UsageError(f"{option} {name} is given twice")
         found.append((name, path))
     return found
+
+
+def check_known(names: Iterable[str], option: str, known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            near = did_you_mean(name, known)
+            what = "output" if option == "--output" else "input"
+            hint = f"did you mean '{near}'?" if near else f"it has {', '.join(known) or 'none'}"
+            raise click.UsageError(f"{option}: the program has no {what} '{name}'; {hint}")
 
 
 def check_places(inputs: Named, outputs: Named, checkpoint: str | None) -> None:

@@ -65,7 +65,12 @@ class SlogFile(pytest.File):
     """A program; its tests are the items."""
 
     def collect(self) -> Iterator[pytest.Item]:
+        from streamlog import ProgramWarning, program_warnings
+
         suite = _suite(self.path)
+        if suite.tests:
+            for line in program_warnings(suite.stream.diagnostics):
+                self.warn(ProgramWarning(line))
         if suite.refusal:
             yield SlogProgram.from_parent(self, name="the program compiles", suite=suite)
         names: dict[str, int] = {}

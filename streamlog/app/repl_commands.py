@@ -29,7 +29,7 @@ from streamlog.kernel import Kernel
 from streamlog.runtime.executor import BEGIN
 from streamlog.runtime.memory import size
 from streamlog.runtime.query import prepared
-from streamlog.runtime.sources import FORMATS
+from streamlog.runtime.sources import FORMATS, SourceError, declared_inputs
 from streamlog.runtime.values import Unfit, moment, time_of
 from streamlog.runtime.why import why
 from streamlog.syntax.ast import Atom
@@ -73,19 +73,60 @@ class Commands:
     # --------------------------------------------------------------------- program and facts
 
     def load(self, rest: str) -> Iterator[Printed]:
-        """A program, or rows: `.load a.csv p`, where p need not be said if it is `a`."""
+        """A program, or rows: `.load a.csv b.csv`, `.load folder`, `.load p=a.csv`, and `.load` for
+        the files that the program's streams name."""
         words = rest.split()
-        if not 1 <= len(words) <= 2:
-            raise CommandError("`.load` takes a program, or a data file and a predicate")
-        path = Path(words[0]).expanduser()
-        if path.suffix == ".slog" or (len(words) == 1 and path.suffix.lower() not in FORMATS):
-            yield from self.session.load(path)
-            for name, p in sorted(self.session.engine.schema.predicates.items()):
-                file = p.option("from")
-                if p.kind is Kind.STREAM and file is not None:
-                    yield f"the rows of `{name}` arrive with `.load {file.value.value} {name}`"
-        else:
-            yield from self.session.load_rows(path, words[1] if len(words) > 1 else path.stem)
+        if len(words) == 2 and words[1] in self.session.engine.schema.predicates:
+            words = [f"{words[1]}={words[0]}"]
+        if len(words) == 1 and self._is_program(words[0]):
+            yield from self.session.load(Path(words[0]).expanduser())
+            if waiting := self._waiting():
+                names = " and ".join(f"`{name}`" for name, _ in waiting)
+                yield f"the rows of {names} arrive with `.load`"
+            return
+        if any(map(self._is_program, words)):
+            raise CommandError("`.load` takes one program, or any number of data files")
+        places = [place for word in words for place in self._places(word)]
+        if not words and not (places := self._waiting()):
+            raise CommandError("`.load` takes a program, or data files: no stream names a file")
+        yield from self.session.load_rows(places)
+
+    def _is_program(self, word: str) -> bool:
+        path = self._path(word)
+        is_data = "=" in word or path.is_dir() or path.suffix.lower() in FORMATS
+        return path.suffix == ".slog" or not is_data
+
+    def _waiting(self) -> list[tuple[str, Path]]:
+        """The files that streams name in their declarations."""
+        program = self.session.program
+        return [
+            (source.pred, source.path)
+            for source in declared_inputs(program)
+            if program.schema[source.pred].kind is Kind.STREAM
+        ]
+
+    def _path(self, word: str) -> Path:
+        """A path counts from the loaded program, or else from the current folder."""
+        path = Path(word).expanduser()
+        beside = self.session.state.root / path
+        return beside if self.session.state.files and beside.exists() else path
+
+    def _places(self, word: str) -> list[tuple[str, Path]]:
+        """The files that a word of `.load` means, each with its predicate."""
+        pred, equals, place = word.partition("=")
+        if equals:
+            return [(pred, self._path(place))]
+        path = self._path(word)
+        if not path.exists():
+            raise SourceError(f"there is no file '{word}'")
+        if not path.is_dir() or path.name in self.session.engine.schema.predicates:
+            return [(path.stem, path)]
+        known = self.session.engine.schema.predicates
+        found = [p for p in sorted(path.iterdir()) if p.is_dir() or p.suffix.lower() in FORMATS]
+        places = [(p.stem, p) for p in found if p.stem in known]
+        if not places:
+            raise CommandError(f"no file in '{word}' has the name of a predicate")
+        return places
 
     def save(self, rest: str) -> Iterator[Printed]:
         if not rest:
@@ -314,7 +355,7 @@ def _view(name: str) -> Callable[[Commands, str], Iterator[Printed]]:
 COMMANDS = {
     c.name: c
     for c in (
-        Command("load", "FILE [PRED]", "load a program, or the rows of a data file", Commands.load),
+        Command("load", "[PATH…]", "a program, or data files, merged by time", Commands.load),
         Command("save", "FILE", "write the program and its facts", Commands.save),
         Command("list", "", "list what was typed so far", Commands.listing),
         Command("facts", "[PRED]", "the facts of a predicate, or their numbers", Commands.facts),

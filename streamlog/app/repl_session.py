@@ -23,7 +23,7 @@ from streamlog.runtime.engine import Engine, EngineError, Late
 from streamlog.runtime.executor import ExecutorFactory, Limits, Row
 from streamlog.runtime.ingest import Checker, Reject
 from streamlog.runtime.query import Binding, in_order, prepared
-from streamlog.runtime.sources import Input, SourceError, declared_inputs, read
+from streamlog.runtime.sources import Input, declared_inputs, merged, read
 from streamlog.runtime.status import Held, held
 from streamlog.syntax import load
 from streamlog.syntax.ast import Fact, Module, Query, Statement, Test, Type
@@ -177,19 +177,31 @@ class Session:
             if isinstance(statement, Query):
                 yield self.ask(statement.span.text)
 
-    def load_rows(self, path: Path, pred: str) -> Iterator[Message]:
-        """Let the rows of a data file arrive."""
-        if not path.exists():
-            raise SourceError(f"there is no file '{path}'")
-        if self.engine.schema.predicates.get(pred) is None:
-            raise EngineError(f"there is no predicate `{pred}` for the rows of '{path}'")
-        if self.engine.schema[pred].kind is Kind.DERIVED:
-            raise EngineError(f"`{pred}` is defined by rules; its rows cannot be loaded")
-        rows = list(read(Input(pred, path), Checker(self.program, pred)))
-        good = [Arrive(pred, row) for row in rows if not isinstance(row, Reject)]
-        yield from self._happen(*good, rebuild=self.engine.schema[pred].kind is Kind.TABLE)
-        yield from (Unused(row) for row in rows if isinstance(row, Reject))
-        yield f"{len(good)} row{'s' * (len(good) != 1)} of {pred}"
+    def load_rows(self, places: Iterable[tuple[str, Path]]) -> Iterator[Message]:
+        """Let the rows of data files arrive, each with its predicate, merged by time as in a run:
+        stream after stream, the rows of the second would come too late."""
+        schema = self.engine.schema
+        files: list[Input] = []
+        for pred, path in places:
+            if pred not in schema.predicates:
+                raise EngineError(f"there is no predicate `{pred}` for the rows of '{path}'")
+            if schema[pred].kind is Kind.DERIVED:
+                raise EngineError(f"`{pred}` is defined by rules; its rows cannot be loaded")
+            files += Input(pred, path).parts()
+        files.sort(key=lambda file: schema[file.pred].kind is Kind.STREAM)  # tables first
+        checkers = {file.pred: Checker(self.program, file.pred) for file in files}
+        tables = [file for file in files if schema[file.pred].kind is Kind.TABLE]
+        rows = [(file.pred, row) for file in tables for row in read(file, checkers[file.pred])]
+        streams = files[len(tables) :]
+        opened = [read(file, checkers[file.pred]) for file in streams]
+        rows += ((streams[n].pred, row) for n, row in merged(opened) if row is not None)
+        good = [Arrive(pred, row) for pred, row in rows if not isinstance(row, Reject)]
+        yield from self._happen(*good, rebuild=bool(tables))
+        yield from (Unused(row) for _, row in rows if isinstance(row, Reject))
+        for pred, checker in checkers.items():
+            number = sum(arrival.pred == pred for arrival in good)
+            yield f"{number} row{'s' * (number != 1)} of {pred}"
+            yield from (f"warning: {text}" for text in checker.doubts)
 
     def ask(self, text: str) -> Found:
         question = prepared(self.program, text)
@@ -313,7 +325,8 @@ class Session:
         for event in events:
             if isinstance(event, Arrive) and schema[event.pred].kind is Kind.TABLE:
                 tables.setdefault(event.pred, []).append(event.row)
-        return Engine(_without_arrivals(program), self.executor, tables, self.limits)
+        made = _without_arrivals(program)
+        return Engine(made, self.executor, tables, self.limits, checked=True)
 
 
 def _let(events: Sequence[Event], engine: Engine) -> None:
@@ -321,7 +334,7 @@ def _let(events: Sequence[Event], engine: Engine) -> None:
         match event:
             case Arrive(pred, row):
                 if pred in engine.buffers:
-                    engine.push(pred, [row])
+                    engine.take(pred, [row])
             case Advance(time, stream):
                 engine.advance(time, stream)
             case End(stream):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console, RenderableType
 
+from streamlog.analysis.builtins import FUNCTIONS, GOALS
 from streamlog.analysis.refusals import STREAM_ONLY
 from streamlog.app.java import NoSparkError
 from streamlog.app.render import render_diagnostic
@@ -30,6 +31,9 @@ from streamlog.runtime.query import QueryError
 from streamlog.runtime.sources import FORMATS, SourceError
 from streamlog.runtime.values import Unfit
 from streamlog.runtime.why import NoProofError
+from streamlog.syntax.aggregates import AGGREGATES
+from streamlog.syntax.declare import TYPES
+from streamlog.syntax.time_form import TIME_UNITS
 
 _KEPT = "This input was discarded: the session is as it was before."
 
@@ -129,11 +133,24 @@ class Shell:
                 if path.is_dir() or path.suffix in (".slog", *FORMATS):
                     yield str(path) + "/" * path.is_dir(), "file"
             return
+        if column := _COLUMN.search(before):
+            names = TIME_UNITS if column["unit"] is not None else TYPES
+            yield from ((name, "unit" if names is TIME_UNITS else "type") for name in names)
+            return
         schema = self.session.program.schema
         for name, predicate in sorted(schema.predicates.items() if schema else ()):
             yield name, predicate.kind.value
         if not is_command(before):
             yield from ((word, "keyword") for word in _WORDS)
+            built_in = {
+                **dict.fromkeys(GOALS, "goal"),
+                **dict.fromkeys(AGGREGATES, "aggregate"),
+                **dict.fromkeys(FUNCTIONS, "function"),
+            }
+            known = schema.predicates if schema else {}
+            yield from ((n, sort) for n, sort in sorted(built_in.items()) if n not in known)
 
 
+# Where the type of a column is to come, or the unit of a time.
+_COLUMN = re.compile(r"\b(?:stream|table)\b[^.]*:\s*(?:time\((?P<unit>\w*)|\w*)$")
 _WORDS = ("not", "stream", "table", "output", "use", "test", "true", "false")

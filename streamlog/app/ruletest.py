@@ -300,7 +300,7 @@ class _Run:
                 return rows
 
     def _row(self, step: Expect, atom: Atom) -> Row:
-        row = self.ready.checkers[atom.pred].row(atom.constants)
+        row = self.ready.checkers[atom.pred].fact(atom.constants)
         if isinstance(row, Reject):
             raise StepError(step, f"{pretty(atom)} cannot be an answer: {row.reason}")
         return row

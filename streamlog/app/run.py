@@ -12,9 +12,10 @@ from click.core import ParameterSource
 from streamlog.app.inputs import TARGET, batch_option, compile_target
 from streamlog.app.limits import limit_options, limits_of
 
+EVERY = 10_000  # rows between two steps of the local engine
 # What only one engine has a use for.
-_LOCAL = ("every",)
-_SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages", "strategy")
+_LOCAL = ("every", "profile")
+_SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages")
 
 
 @click.command("run")
@@ -36,6 +37,13 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages", "st
     multiple=True,
     help="Read the rows of a stream or table here: a .csv, .jsonl or .parquet file or a folder of "
     "them; on Spark also hdfs://… or kafka://HOST:PORT/TOPIC. Overrides the program's `from`.",
+)
+@click.option(
+    "--empty",
+    metavar="NAME",
+    multiple=True,
+    help="This stream or table has no rows. Without this, an input that rules read and that has "
+    "rows from nowhere is an error.",
 )
 @click.option(
     "--output",
@@ -74,9 +82,14 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages", "st
     "--every",
     metavar="N",
     type=click.IntRange(min=1),
-    default=10_000,
+    default=EVERY,
     show_default=True,
     help="Local: evaluate after every N rows read.",
+)
+@click.option(
+    "--profile",
+    is_flag=True,
+    help="Local: print at the end what each rule took, the dearest first.",
 )
 @click.option("--rejects", metavar="PATH", help="Write rejected rows here, with the reasons.")
 @click.option("--late", metavar="PATH", help="Write late rows here.")
@@ -102,7 +115,8 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages", "st
 @click.option(
     "--strategy",
     type=click.Choice(["kernel", "fixpoint", "graph"]),
-    help="Spark: how to evaluate recursive rules; overrides the cost rule.",
+    help="Overrides the cost rule. On Spark, how to evaluate recursive rules; with --engine local, "
+    "`kernel` evaluates large files row by row too.",
 )
 @limit_options
 @click.pass_context
@@ -132,10 +146,16 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
 
         report(compilation.diagnostics, "pretty", 1)
         ctx.exit(1)
+    if compilation.diagnostics:
+        from streamlog.app.render import print_diagnostics
+
+        print_diagnostics(compilation.diagnostics)
     other, foreign = ("local", _LOCAL) if engine == "spark" else ("spark", _SPARK)
     for name in foreign:
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--{name.replace('_', '-')} is for --engine {other}")
+    if engine == "local" and options["strategy"] not in (None, "kernel"):
+        raise click.UsageError(f"--strategy {options['strategy']} is for --engine spark")
     options["limits"] = limits_of(options)
     places = (*options["inputs"], *options["outputs"], options["rejects"], options["late"])
     with _hiding([place for place in places if place]):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
@@ -16,11 +16,10 @@ from attrs import frozen
 from rich.status import Status
 from rich.table import Table
 
-from streamlog.analysis.schema import Kind
 from streamlog.app.answers import Answers, Columns, goals_of
 from streamlog.app.closing import figures_tables
 from streamlog.app.formats import count
-from streamlog.app.places import check_places, pairs
+from streamlog.app.places import check_known, check_places, pairs
 from streamlog.app.render import console
 from streamlog.app.snippet import visible
 from streamlog.app.tables import flat
@@ -30,7 +29,7 @@ from streamlog.runtime.executor import LimitError, Limits
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.lock import Locked
 from streamlog.runtime.sinks import kind_of_output
-from streamlog.runtime.sources import SourceError, declared_inputs
+from streamlog.runtime.sources import SourceError, check_inputs, declared_inputs
 
 MOST_PRINTED = 5  # rejected or late rows; the others are counted
 REJECTS, LATE = "--rejects", "--late"  # beside the names of outputs, which are none
@@ -41,12 +40,14 @@ class Options:
     """What `streamlog run` was asked for."""
 
     inputs: Sequence[str]
+    empty: Sequence[str]
     outputs: Sequence[str]
     form: str
     no_header: bool
     checkpoint: str | None
     strict: bool
     every: int
+    profile: bool
     rejects: str | None
     late: str | None
     follow: bool
@@ -100,11 +101,16 @@ class Run(ABC):
 
     def _inputs(self) -> list[tuple[str, str]]:
         """Predicates and places: those given go before those that the program names."""
-        known = [n for n, p in self.schema.predicates.items() if p.kind is not Kind.DERIVED]
+        known = self.schema.inputs
         found = pairs(self.options.inputs, "--input", known, once=not self.several_files)
-        named = {name for name, _ in found}
+        named, empty = {name for name, _ in found}, {*self.options.empty}
         declared = declared_inputs(self.program)
-        found += ((i.pred, str(i.path)) for i in declared if i.pred not in named)
+        found += ((i.pred, str(i.path)) for i in declared if i.pred not in named | empty)
+        check_known(self.options.empty, "--empty", known)
+        if both := sorted(named & empty):
+            raise click.UsageError(f"`{both[0]}` is given both with --input and with --empty")
+        way_out = "read them with --input {name}=PATH, or say --empty {name} if there are none"
+        check_inputs(self.program, {*dict(found), *empty}, way_out)
         for name, place in found:
             if "://" not in place and not Path(place).exists():
                 raise SourceError(f"there is no file '{place}' for `{name}`")
@@ -156,6 +162,15 @@ class Run(ABC):
             hint = "" if {REJECTS, LATE} & self.paths.keys() else "; --rejects and --late keep them"
             click.echo(f"{count(more, 'more row')} rejected or late{hint}", err=True)
 
+    def rows_of(self, error: EvaluationError) -> Iterator[str]:
+        """The rows of files that made a rule fail, with their places."""
+        yield from ()
+
+    def print_doubts(self, doubts: Iterable[str]) -> None:
+        """Warnings about the data."""
+        for text in sorted(doubts):
+            click.echo(f"warning: {visible(text)}", err=True)
+
     @contextmanager
     def live(self, text: str) -> Iterator[Status | None]:
         """A line that changes on a terminal, unless answers are written there at the same time."""
@@ -182,6 +197,7 @@ class Run(ABC):
 
 def execute(engine: type[Run], program: Program, options: Options) -> int:
     """The exit code of a run."""
+    run: Run | None = None
     try:
         run = engine(focused(program), options)
         run.evaluate()
@@ -189,6 +205,9 @@ def execute(engine: type[Run], program: Program, options: Options) -> int:
         raise click.UsageError(str(error)) from None
     except (LimitError, EvaluationError) as error:
         click.echo(f"streamlog: {error}", err=True)
+        if run is not None and isinstance(error, EvaluationError):
+            for row in run.rows_of(error):
+                click.echo(f"streamlog: {row}", err=True)
         return 1
     if run.failed:
         done = "stopped" if options.in_batches else "no output was written"

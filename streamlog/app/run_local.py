@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -16,14 +16,16 @@ from rich.status import Status
 from rich.table import Table
 
 from streamlog.app.answers import columns_of, fits
-from streamlog.app.closing import times_table
+from streamlog.app.closing import profile_table, times_table
+from streamlog.app.run import EVERY
 from streamlog.app.run_base import LATE, REJECTS, Options, Run
 from streamlog.compiler import Program
 from streamlog.kernel import Kernel
 from streamlog.runtime import checkpoint
 from streamlog.runtime.engine import Engine, Late
 from streamlog.runtime.envelope import CheckpointError
-from streamlog.runtime.executor import Measured, Row
+from streamlog.runtime.executor import Measured, Profiled, Row
+from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.ingest import REPORT, Checker
 from streamlog.runtime.lock import locked
 from streamlog.runtime.prefix import Prefix, problem
@@ -31,14 +33,27 @@ from streamlog.runtime.replacing import Replacing
 from streamlog.runtime.sinks import (
     BEGINNING,
     Sink,
+    TextSink,
     json_object,
     missing_output,
     open_sink,
     resumable_sink,
 )
-from streamlog.runtime.sources import Input, SourceError, merged, read, read_files
+from streamlog.runtime.sources import (
+    CSV,
+    Input,
+    SourceError,
+    merged,
+    read,
+    read_file,
+    read_files,
+)
 from streamlog.runtime.values import moment
+from streamlog.syntax.ast import Atom, Const, Var
 
+_ANY = object()  # a value that is not known
+# Files with so many bytes are worth starting DuckDB for.
+LARGE = 2_000_000
 FIGURES = ("rows", "late", "rejected", "duplicates")
 
 
@@ -65,6 +80,7 @@ class LocalRun(Run):
         self.consumed = [0] * len(self.streams)
         self.prefixes: list[Prefix | None] = [None] * len(self.streams)
         self.sinks: dict[str, Sink] = {}
+        self.table_checkers: dict[str, Checker] = {}
         self.status: Status | None = None
         self.saving = self.saved_at = 0.0
 
@@ -79,10 +95,13 @@ class LocalRun(Run):
     def _engine(self) -> Engine:
         tables: dict[str, list[Any]] = {}
         for source in self.tables:
-            checker = Checker(self.program, source.pred)
+            checker = self.table_checkers.setdefault(
+                source.pred, Checker(self.program, source.pred)
+            )
             tables.setdefault(source.pred, []).extend(read(source, checker))
         limits = self.options.limits
-        return Engine(self.program, Kernel, tables, limits, remember=False)
+        kernel = partial(Kernel, profiled=self.options.profile)
+        return Engine(self.program, kernel, tables, limits, remember=False, checked=True)
 
     def _resume(self, folder: Path) -> Mapping[str, Any]:
         """What the last checkpoint says about files, if there is one."""
@@ -145,16 +164,18 @@ class LocalRun(Run):
             stack.callback(self._close_sinks)
             self._open_sinks(done.get("outputs", {}), files)
             with self.live("reading") as self.status:
-                if not self.failed:
+                if not self.failed and not self._in_bulk():
                     self._feed()
-                if not self.failed:
-                    self.engine.end()
-                    self._step(finished=True)
+                    if not self.failed:
+                        self.engine.end()
+                        self._step(finished=True)
             self._close_sinks(complete=True)
             files.commit(Path(self.paths[name]) for name in self.replaced)
         if not self.failed:
             self.answers.finish()
         self.print_remaining()
+        tables = (text for checker in self.table_checkers.values() for text in checker.doubts)
+        self.print_doubts([*self.engine.doubts, *tables])
         self._print_closing()
 
     def _check_finished(self, marks: Mapping[str, Any]) -> None:
@@ -189,7 +210,7 @@ class LocalRun(Run):
         last, left_of_step = "", self.options.every
 
         def push(name: str) -> None:
-            engine.push(name, waiting[name])
+            engine.take(name, waiting[name])
             waiting[name].clear()
 
         for which, row in merged(opened):
@@ -215,14 +236,48 @@ class LocalRun(Run):
                 if self.failed:
                     return
 
+    def _in_bulk(self) -> bool:
+        """Evaluate large files all at once, if that is possible."""
+        size = sum(i.path.stat().st_size for i in self.streams if i.path.is_file())
+        options = self.options
+        by_rows = options.strategy == "kernel" or options.every != EVERY or options.profile
+        if self.checkpoint or by_rows or size < LARGE:
+            return False
+        from streamlog.duck import bulk
+
+        found = bulk.evaluate(self.engine, self.streams, self.options.limits)
+        if found is None:
+            return False
+        self.engine.executor = found.executor
+        for stream, loaded in found.streams.items():
+            self.engine.took(stream, loaded.count, loaded.duplicates)
+        for name in self.outputs:
+            sink, lines = self.sinks.get(name), None
+            if isinstance(sink, TextSink) and sink.kind == CSV and name not in self.goals:
+                lines = found.lines(name, sink.types)
+            if isinstance(sink, TextSink) and lines is not None:
+                for some in lines:
+                    self.engine.gave(name, len(some))
+                    sink.write_lines(some)
+                continue
+            for rows in found.of(name):
+                self.engine.gave(name, len(rows))
+                self._put(name, rows)
+        self._report_bad_rows()
+        return True
+
+    def _put(self, name: str, rows: Sequence[Row]) -> None:
+        """Answers to their file, or to standard output."""
+        if name in self.goals:
+            rows = [row for row in rows if fits(self.goals[name], row)]
+        if name in self.sinks:
+            self.sinks[name].write(rows)
+        else:
+            self.answers.add(name, rows)
+
     def _step(self, *, finished: bool = False) -> None:
         for name, rows in self.engine.step().items():
-            if name in self.goals:
-                rows = [row for row in rows if fits(self.goals[name], row)]
-            if name in self.sinks:
-                self.sinks[name].write(rows)
-            else:
-                self.answers.add(name, rows)
+            self._put(name, rows)
         self._count()
         self._report_bad_rows()
         if self.checkpoint:
@@ -269,6 +324,28 @@ class LocalRun(Run):
         rejects.clear()
         late.clear()
 
+    def rows_of(self, error: EvaluationError) -> Iterator[str]:
+        if error.rule is None:
+            return
+        for goal in (g for g in error.rule.body if isinstance(g, Atom)):
+            wanted = [
+                a.value if isinstance(a, Const) else error.values.get(a.name, _ANY)
+                for a in goal.args
+                if isinstance(a, Const | Var)
+            ]
+            if len(wanted) < goal.arity:
+                continue
+            for source in (f for f in (*self.streams, *self.tables) if f.pred == goal.pred):
+                for number, row in enumerate(
+                    read_file(source, Checker(self.program, goal.pred)), 1
+                ):
+                    if isinstance(row, tuple) and all(
+                        want is _ANY or want == value
+                        for want, value in zip(wanted, row, strict=True)
+                    ):
+                        yield f"`{goal.pred}` is row {number:,} of '{source.path}'"
+                        break
+
     def _written(self, late: Late) -> str:
         """A row as it could have been read, times in words."""
         values = json_object(late.row, *columns_of(self.engine, late.stream)).values()
@@ -292,6 +369,8 @@ class LocalRun(Run):
         if seconds >= 1:
             rows = sum(c.rows for c in report.streams.values())
             state += f"; {seconds:.1f} s ({rows / seconds:,.0f} rows a second)"
-            if isinstance(executor, Measured):
+            if isinstance(executor, Measured) and not self.options.profile:
                 more.append(times_table(executor.seconds))
+        if isinstance(executor, Profiled) and self.options.profile:
+            more.append(profile_table(executor.costs))
         self.print_closing(FIGURES, report.streams, report.answers, *more, state)

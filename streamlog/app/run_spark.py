@@ -20,6 +20,7 @@ from streamlog.app.run_base import LATE, MOST_PRINTED, REJECTS, Options, Run
 from streamlog.compiler import Program
 from streamlog.plan.parts import Strategy
 from streamlog.plan.strategies import Choice
+from streamlog.runtime.columns import ColumnTypeError, ColumnTypes, column_types
 from streamlog.runtime.executor import LimitError, Row
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.ingest import REPORT, surface
@@ -27,12 +28,12 @@ from streamlog.runtime.query import in_order
 from streamlog.runtime.replacing import Replacing
 from streamlog.spark import DataFrame
 from streamlog.spark.batch import Metrics, evaluate
-from streamlog.spark.columns import ColumnTypeError, ColumnTypes, column_types
 from streamlog.spark.delivery import Relations, Sink
 from streamlog.spark.failures import explained
+from streamlog.spark.goal_filter import selected
 from streamlog.spark.inputs import REPORT_TYPES, Count, InputError, Inputs, counted
 from streamlog.spark.records import ColumnsError
-from streamlog.spark.selecting import selected
+from streamlog.spark.run_status import Status
 from streamlog.spark.session import (
     Jobs,
     SessionError,
@@ -45,7 +46,6 @@ from streamlog.spark.sinks import Types, write
 from streamlog.spark.sources import read, read_stream
 from streamlog.spark.start import Running, started
 from streamlog.spark.topics import CONNECTOR, SCHEME
-from streamlog.spark.watching import Status
 
 FIGURES = ("rows", "late", "rejected")
 
@@ -65,6 +65,7 @@ class SparkRun(Run):
             option = "--files-per-batch" if options.files_per_batch else "--kind"
             raise click.UsageError(f"{option} is for --follow and --checkpoint")
         super().__init__(program, options)
+        self._doubts: dict[str, str] = {}
         self.strategy = None if options.strategy is None else Strategy(options.strategy)
 
     def check_output(self, place: str) -> None:
@@ -106,7 +107,7 @@ class SparkRun(Run):
             arriving = options.in_batches and name in self.schema.streams
             source = new_rows if arriving else read
             records[name] = source(self.spark, place, name, self.program, header=header)
-        given = Inputs.of(self.spark, self.program, records)
+        given = Inputs.of(self.spark, self.program, records, self.options.empty)
         self.types = column_types(self.program.closed, given.types)
         return given
 
@@ -124,6 +125,8 @@ class SparkRun(Run):
             read_rows = given.counts()
             self.rejected = sum(c.rejected for c in read_rows.values())
             self._report_bad_rows(given, files)
+            self.print_doubts(given.doubts().values())
+            given.release()
             files.commit(Path(self.paths[name]) for name in self.replaced)
         if not self.failed:
             answers.finish()
@@ -131,18 +134,22 @@ class SparkRun(Run):
         self._print_closing(read_rows, counts, metrics.strategies, jobs.count, metrics.rounds)
 
     def _answered(self, given: Inputs, files: Replacing) -> _Answered:
-        """At first only from rows of which Spark's SQL is certain. If it meets others, or fails,
-        perhaps for want of such a row, once more with all rows. So clean data never go through
-        Python; but what is written must be on trial until it is known that they are clean."""
+        """First from the rows of which Spark's SQL is certain, so that clean data never go through
+        Python. If Python finds further rows in the rest, all is evaluated once more: so what is
+        written first must be on trial."""
+        certain = given.without_python()
+        tried: _Answered | EvaluationError | LimitError | None = None
         if all(self._is_on_trial(p) for n, p in self.paths.items() if n in self.outputs):
             try:
-                tried = self._evaluated(given.certain(), files)
-            except (EvaluationError, LimitError):
-                pass
-            else:
-                if not tried[0].left_out:
-                    return tried
-        return self._evaluated(given, files)
+                tried = self._evaluated(certain, files)
+            except (EvaluationError, LimitError) as error:  # perhaps for want of such a row
+                tried = error
+        complete = certain.with_python(self.types)
+        if tried is None or complete.has_more:
+            return self._evaluated(complete, files)
+        if isinstance(tried, Exception):
+            raise tried
+        return (complete, *tried[1:])
 
     def _evaluated(self, given: Inputs, files: Replacing) -> _Answered:
         counts: dict[str, int] = {}
@@ -181,8 +188,7 @@ class SparkRun(Run):
         """The first few are printed, all go to their file. No row of complete data is late."""
         if not self.rejected and not {REJECTS, LATE} & self.paths.keys():
             return
-        # Each is checked once, and no task is left before it has checked all it has.
-        bad = given.rejects(self.types).persist()
+        bad = given.rejects(self.types)
         if self.rejected:
             for stream, where, reason, _ in bad.limit(MOST_PRINTED).collect():
                 self.print_bad_row("rejected", stream, reason, where)
@@ -190,7 +196,6 @@ class SparkRun(Run):
         for name, rows in ((REJECTS, bad), (LATE, bad.limit(0))):
             if name in self.paths:
                 self._write(files, name, rows, REPORT, REPORT_TYPES)
-        bad.unpersist()
 
     # ------------------------------------------------------------------------- micro-batches
 
@@ -243,6 +248,10 @@ class SparkRun(Run):
         """What became of the rows of all batches so far."""
         last = running.run.store.last
         figures = {**last.figures["tables"], **last.figures["streams"]} if last else {}
+        if last:
+            new = last.figures["doubts"].items() - self._doubts.items()
+            self.print_doubts(text for _, text in new)
+            self._doubts.update(new)
         counts = {name: Count(*numbers) for name, numbers in figures.items()}
         self.rejected = sum(c.rejected for c in counts.values())
         return counts

@@ -14,6 +14,7 @@ from streamlog.analysis.sequential import Class
 from streamlog.analysis.strata import Strata
 from streamlog.app.graph import dot, mermaid
 from streamlog.app.quantity import Clocks, quantity
+from streamlog.app.show_relations import relations_that_mattered
 from streamlog.app.snippet import wrap
 from streamlog.app.tables import flat, plain_table
 from streamlog.compiler import Mode, Program, focused
@@ -285,7 +286,13 @@ def view(compilation: Program, name: str, form: str | None, width: int) -> Text:
     promised, graph = compilation.contract, compilation.graph
     match name:
         case "contract":
-            return contract(promised, compilation.source, width)
+            table = contract(promised, compilation.source, width)
+            lines = [
+                f"In every fact of {pred}: {', '.join(words)}."
+                for pred, words in relations_that_mattered(compilation).items()
+            ]
+            wrapped = "\n".join(line for text in lines for line in wrap(text, width))
+            return Text("\n\n").join([table, Text(wrapped)]) if wrapped else table
         case "strata":
             return strata(graph, compilation.strata, compilation.clocks, width)
         case "bistate":
@@ -313,4 +320,5 @@ def data(compilation: Program, name: str) -> Any:
                 for s in queries(compilation)
             ]
         case _:
-            return contract_data(compilation.contract)
+            relations = relations_that_mattered(compilation)
+            return {**contract_data(compilation.contract), "relations": relations}

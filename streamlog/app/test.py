@@ -89,7 +89,7 @@ def command(
     streamlog test rules/ -k 'alarm and not late'
     streamlog test --update rules/airport/pc_alarm.slog
     """
-    from streamlog.app.render import console
+    from streamlog.app.render import console, print_diagnostics
     from streamlog.app.ruletest import Options, run_suite, suite_of
     from streamlog.app.ruleupdate import update
 
@@ -112,6 +112,8 @@ def command(
             click.echo(f"updated {count(changed, 'expectation')} of {file}", err=True)
             found = run_suite(suite_of(file, batch=batch), options, chosen)
         results.append(found)
+        if not found.empty:
+            print_diagnostics(d for d in found.suite.stream.diagnostics if not d.is_error)
         _print(out, found)
     if junit:
         from streamlog.app.junit import write_junit

@@ -46,7 +46,7 @@ class Push:
     """A row arrives in a stream."""
 
     pred: str
-    row: Any  # as a row of the stream, unless it is to be rejected
+    row: Any  # a row of the stream, or what a source would give if it is to be rejected
     fate: str
     step: Arrive | Given
     place: int  # in the order as written
@@ -117,15 +117,18 @@ class Script:
         """Each event, when it has happened; first the engine as it is before all of them."""
         step: Step | None = None
         try:
-            engine = Engine(self.program, self.executor or Kernel, self.tables, self.limits)
+            executor = self.executor or Kernel
+            engine = Engine(self.program, executor, self.tables, self.limits, checked=True)
             yield Played(Cut(), engine, (), ())
             for event in events:
                 late, rejects = len(engine.late), len(engine.rejects)
                 if not isinstance(event, Cut):
                     step = event.step
                 match event:
-                    case Push(pred, row):
+                    case Push(pred, row, "rejected"):
                         engine.push(pred, [row])
+                    case Push(pred, row):
+                        engine.take(pred, [row])
                     case Move(Advance(Const(time))):
                         engine.advance(int(time))
                     case Move(End()):
@@ -212,7 +215,7 @@ class _Reader:
             return
         if fate == "rejected" and kind is Kind.TABLE:
             raise StepError(step, "this row is not rejected: the table takes it")
-        self._take(atom.pred, row, fate, step)
+        self._take(atom.pred, raw if fate == "rejected" else row, fate, step)
 
     def _take(self, pred: str, row: Any, fate: str, step: Arrive | Given) -> None:
         match self.schema[pred].kind:

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from time import perf_counter
 from typing import TypeAlias
 
 from attrs import frozen
 
 from streamlog.analysis.types import TypeTable
+from streamlog.kernel.peaks import Peaks
+from streamlog.kernel.profile import Profile
+from streamlog.kernel.ranks import Ranks
 from streamlog.kernel.state import GroupState, State
 from streamlog.plan.pivot import seat
 from streamlog.plan.python.generated import Generated
@@ -25,6 +29,7 @@ from streamlog.plan.steps import (
     Index,
     Pipeline,
     Plan,
+    Ranked,
     RulePlan,
 )
 from streamlog.runtime.executor import Row
@@ -35,7 +40,7 @@ from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import variables
 
 SOURCE = "<streamlog kernel>"
-_NAMES = {**FUNCTIONS, "seat": seat}
+_NAMES = {**FUNCTIONS, "call_seat": seat}
 
 OnRows: TypeAlias = Callable[[Sequence[Row]], None]
 
@@ -52,17 +57,31 @@ class Code:
     start: Sequence[Callable[[], None]]  # the conjunctions without goals
 
 
-def generate(plan: Plan, types: TypeTable, streams: Collection[str], state: State) -> Code:
-    """`streams` are the predicates whose rows come in the order of time."""
-    return _Generator(plan, types, streams, state).run()
+def generate(
+    plan: Plan,
+    types: TypeTable,
+    streams: Collection[str],
+    state: State,
+    profile: Profile | None = None,
+) -> Code:
+    """`streams` are the predicates whose rows come in the order of time; with a profile, the code
+    also measures what each conjunction costs."""
+    return _Generator(plan, types, streams, state, profile).run()
 
 
 class _Generator:
     def __init__(
-        self, plan: Plan, types: TypeTable, streams: Collection[str], state: State
+        self,
+        plan: Plan,
+        types: TypeTable,
+        streams: Collection[str],
+        state: State,
+        profile: Profile | None,
     ) -> None:
+        self.profile = profile
         self.plan, self.types, self.streams, self.state = plan, types, streams, state
         self.out = Generated()
+        self.ranks = self.peaks = 0  # how many there are, to name them
 
     def run(self) -> Code:
         preds = [pred for component in self.plan.components for pred in component.preds]
@@ -75,7 +94,7 @@ class _Generator:
                 self._pipeline(rule, rule.pipelines[0])
         for rule in checking:
             self._check(rule)
-        made = self.out.run(SOURCE, _NAMES)
+        made = self.out.run(SOURCE, {**_NAMES, "perf_counter": perf_counter})
         return Code(
             self.out.text,
             self.out.rules,
@@ -135,11 +154,30 @@ class _Generator:
                     for rule, pipeline in others:
                         with self.out.part_of(rule.rule):
                             self.out(f"# {pretty(rule.rule).splitlines()[0]}")
-                            self._pipeline(rule, pipeline)
+                            with self._measured(rule):
+                                self._pipeline(rule, pipeline)
             for rule, _ in whole:
                 self.out(f"{self._pending(rule)}.extend(rows)")
+            if self.profile is not None:
+                for rule, pipeline in starts:
+                    rows = "len(rows)" if rule.passes(pipeline) else "0"
+                    self.out(f"{self._cost(rule)}.add(0.0, {rows}, 0, 1)")
             if not starts and not indexes:
                 self.out("pass")
+
+    def _cost(self, rule: RulePlan) -> str:
+        assert self.profile is not None
+        return self.out.named(f"cost_{rule.number}", self.profile.of(rule.number))
+
+    @contextmanager
+    def _measured(self, rule: RulePlan) -> Iterator[None]:
+        """From one new row."""
+        if self.profile is None:
+            yield
+            return
+        self.out("started = perf_counter()")
+        yield
+        self.out(f"{self._cost(rule)}.add(perf_counter() - started, 1)")
 
     def _insert(self, index: Index) -> None:
         held, in_order = self.state.stored(index), index.pred in self.streams
@@ -165,7 +203,22 @@ class _Generator:
             steps.bind(start, "row", None, body)
 
     def _nest(self, rule: RulePlan) -> Nest:
-        return Nest(self.out, self.types, rule.rule, self.state.stored)
+        tables, ranks, peaks = self.state.stored, self._ranks, self._peaks
+        return Nest(self.out, self.types, rule.rule, tables, ranks, peaks)
+
+    def _peaks(self, index: Index, column: int, highest: bool) -> tuple[str, Peaks] | None:
+        if index.pred in self.plan.improving:  # rows may be taken back
+            return None
+        self.peaks += 1
+        made = Peaks(index, column, highest)
+        self.state.derived.setdefault(index, []).append(made)
+        return f"peaks_{self.peaks}", made
+
+    def _ranks(self, step: Ranked) -> tuple[str, Ranks]:
+        self.ranks += 1
+        made = Ranks(step)
+        self.state.derived.setdefault(step.join.index, []).append(made)
+        return f"ranks_{self.ranks}", made
 
     def _found(self, rule: RulePlan) -> None:
         """A solution of the positive goals."""
@@ -205,6 +258,8 @@ class _Generator:
                 steps.chain(rule.checks, rule.carries, shown, decided)
 
     def _emit(self, rule: RulePlan, row: str | None) -> None:
+        if self.profile is not None:
+            self.out(f"{self._cost(rule)}.rows_out += 1")
         if rule.group is not None:
             self._solution(rule, self.state.groups[rule.group])
             return

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from streamlog.kernel import stores
+from streamlog.kernel.closing import Closing
 from streamlog.kernel.state import RuleState, State
 from streamlog.plan.steps import Index, Plan, Store
 from streamlog.runtime.executor import Row
@@ -19,8 +20,10 @@ _LEAST = 500  # rows that are not worth going through
 class Memory:
     """The upkeep of the state."""
 
-    def __init__(self, plan: Plan, temporal: set[str], state: State) -> None:
-        self.plan, self.temporal, self.state = plan, temporal, state
+    def __init__(
+        self, plan: Plan, temporal: set[str], state: State, closures: Mapping[str, Closing]
+    ) -> None:
+        self.plan, self.temporal, self.state, self.closures = plan, temporal, state, closures
         self._improving = {n: g for n, g in state.groups.items() if g.grouping.improving}
         self._fed: dict[str, int] = {}  # rows since a predicate was last gone through
         self._left: dict[str, int] = {}  # rows that were left then
@@ -31,6 +34,7 @@ class Memory:
     def size(self) -> int:
         """The rows in memory, those too that are due to be forgotten."""
         rows = sum(len(rule.pending) for rule in self.state.rules.values())
+        rows += sum(made.size() for pred, made in self.closures.items() if pred in self.temporal)
         for pred, relation in self.state.relations.items():
             if pred in self.temporal and {i.store for i in relation.indexes} - {Store.EARLIEST}:
                 rows += self._left.get(pred, 0) + self._fed.get(pred, 0)
@@ -66,6 +70,8 @@ class Memory:
                     until = frontiers.horizon(old.readers)
                     count -= stores.thin(index, rows, until, old.sufficient, arity)
                 left = max(left, count)
+                for made in self.state.derived.get(index, ()):
+                    made.forget(rows)
         seen = relation.seen
         if seen:
             # A row can be found again only while its predicate is not complete there.
@@ -87,6 +93,9 @@ class Memory:
         for index in self.plan.indexes:
             if index.pred in self.temporal:
                 result.setdefault(index.pred, set()).update(self.rows(index))
+        for pred, made in self.closures.items():
+            if pred in self.temporal:
+                result.setdefault(pred, set()).update(made.rows())
         for rule in self.state.rules.values():
             for pred, row in _carried(rule):
                 if pred in self.temporal:
@@ -123,6 +132,8 @@ class Memory:
             saved[f"seen {pred}"] = sorted(relation.seen)
         for number, group in self._improving.items():
             saved[f"best {number}"] = [(*key, value) for key, value in group.best.items()]
+        for pred, made in self.closures.items():
+            saved[f"paths {pred}"], saved[f"arcs {pred}"] = made.rows(), made.arcs()
         return saved
 
     def load(self, saved: Mapping[str, list[Row]]) -> None:
@@ -138,6 +149,8 @@ class Memory:
         for number, group in self._improving.items():
             group.best.clear()
             group.best.update({row[:-1]: row[-1] for row in saved[f"best {number}"]})
+        for pred, made in self.closures.items():
+            made.load(saved[f"paths {pred}"], saved[f"arcs {pred}"])
 
 
 def _carried(state: RuleState) -> Iterator[tuple[str, Row]]:

@@ -7,7 +7,7 @@ in place and never replaced.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from attrs import field, frozen
 
@@ -56,11 +56,19 @@ class GroupState:
     best: dict[tuple[Any, ...], Any] = field(factory=dict)
 
 
+class Remembered(Protocol):
+    """What is remembered of the rows in an index, by key."""
+
+    def forget(self, stored: stores.Stored) -> None:
+        """Drop keys that the index no longer has."""
+
+
 @frozen(eq=False)
 class State:
     relations: Mapping[str, Relation]
     rules: Mapping[int, RuleState]
     groups: Mapping[int, GroupState]
+    derived: dict[Index, list[Remembered]] = field(factory=dict)
 
     @classmethod
     def of(cls, plan: Plan) -> State:

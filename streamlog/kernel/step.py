@@ -15,13 +15,16 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from streamlog.analysis.builtins import TICK
+from streamlog.kernel.closing import Closing
 from streamlog.kernel.codegen import SOURCE, OnRows, generate
 from streamlog.kernel.improving import Improving
 from streamlog.kernel.memory import Memory
+from streamlog.kernel.profile import Profile
 from streamlog.kernel.state import GroupState, State, taken
+from streamlog.plan.closures import without_recursion
 from streamlog.plan.steps import Component, Plan, RulePlan
 from streamlog.runtime.aggregates import aggregate, function
-from streamlog.runtime.executor import BEGIN, END, LimitError, Limits, Row
+from streamlog.runtime.executor import BEGIN, END, Cost, LimitError, Limits, Row
 from streamlog.runtime.facts import known_facts
 from streamlog.runtime.frontier import Frontiers
 from streamlog.runtime.functions import ERRORS
@@ -43,8 +46,10 @@ class Kernel:
         program: Planned,
         tables: Mapping[str, Sequence[Row]],
         limits: Limits | None = None,
+        *,
+        profiled: bool = False,
     ) -> None:
-        self.plan: Plan = program.plan
+        self.plan: Plan = without_recursion(program.plan)
         self.limits = limits or Limits()
         self._streams = program.schema.streams
         self._temporal = {n for n in self.plan.arity if program.schema.is_temporal(n)}
@@ -63,18 +68,23 @@ class Kernel:
         self._rules_of: dict[str, list[RulePlan]] = {}
         for rule in self.plan.rules:
             self._rules_of.setdefault(rule.rule.head.pred, []).append(rule)
-        self._known = known_facts(program)
+        self._known, self._types = known_facts(program), program.types
         self._functions = {
             g.number: [function(f, program.types.column(g.pred, at)) for at, f in g.aggregates]
             for g in self.plan.groupings
         }
         self._state = State.of(self.plan)
-        self._code = generate(self.plan, program.types, self._streams, self._state)
-        self._memory = Memory(self.plan, self._temporal, self._state)
-        self._improving = Improving(self._state)
         self._titles = {
             r.number: f"{r.rule.head.pred}, rule at {place(r.rule)}" for r in self.plan.rules
         }
+        self._profile = Profile(self._titles) if profiled else None
+        self._code = generate(self.plan, program.types, self._streams, self._state, self._profile)
+        self._closures = {
+            pred: Closing(closure, self.plan.arity[pred], pred in self._temporal)
+            for pred, closure in self.plan.closures.items()
+        }
+        self._memory = Memory(self.plan, self._temporal, self._state, self._closures)
+        self._improving = Improving(self._state)
         self.seconds: dict[str, float] = {}  # what the time went into, in words
         self._began = 0.0
         self._derived = 0
@@ -87,6 +97,10 @@ class Kernel:
     def source(self) -> str:
         """The generated code."""
         return self._code.text
+
+    @property
+    def costs(self) -> Mapping[str, Cost]:
+        return self._profile.costs if self._profile else {}
 
     # -------------------------------------------------------------------- step
 
@@ -115,7 +129,8 @@ class Kernel:
             by_line = self._code.rule_at
             raise out_of_memory(error, SOURCE, by_line, memory, preds, rules) from error
         except ERRORS as error:
-            raise explained(error, SOURCE, self._code.rule_at) from error
+            code = self._code
+            raise explained(error, SOURCE, code.text, code.rule_at, self._types) from error
         self._memory.forget(self._frontiers)
         return answers
 
@@ -157,12 +172,18 @@ class Kernel:
 
     def _feed(self, pred: str, rows: Sequence[Row]) -> None:
         self._memory.count(pred, len(rows))
-        self._call(self._code.on[pred], f"joins that start from {pred}", rows)
+        in_rules = self._profile.seconds() if self._profile else 0.0
+        took = self._call(self._code.on[pred], f"joins that start from {pred}", rows)
+        if self._profile:
+            took -= self._profile.seconds() - in_rules
+            self._profile.other(f"storing {pred}").add(took, len(rows), 0, 1)
 
     def _check(self, number: int, rows: list[Row]) -> None:
-        self._call(self._code.check[number], self._titles[number], rows)
+        took = self._call(self._code.check[number], self._titles[number], rows)
+        if self._profile:
+            self._profile.of(number).add(took)
 
-    def _call(self, function: OnRows, what: str, rows: Sequence[Row]) -> None:
+    def _call(self, function: OnRows, what: str, rows: Sequence[Row]) -> float:
         """By the thousand: a join that explodes is stopped, though it is no recursion."""
         started = time.perf_counter()
         if len(rows) <= _AT_ONCE:
@@ -172,12 +193,20 @@ class Kernel:
                 function(rows[at : at + _AT_ONCE])
                 if limit := self.limits.reached(0, 0, time.monotonic() - self._began):
                     raise LimitError(f"stopped after {limit}: in {what}")
-        self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - started
+        return self._spent(what, started)
+
+    def _spent(self, what: str, started: float) -> float:
+        took = time.perf_counter() - started
+        self.seconds[what] = self.seconds.get(what, 0.0) + took
+        return took
 
     # -------------------------------------------------------------- components
 
     def _run(self, component: Component, answers: dict[str, list[Row]]) -> None:
         self._derived = 0
+        if component.preds[0] in self._closures:
+            self._close(component, answers)
+            return
         if component.is_ordered:
             self._run_in_order(component, answers)
             return
@@ -188,6 +217,31 @@ class Kernel:
             if not self._spread(component, answers, rounds) or not component.is_recursive:
                 return
             self._watch(component, rounds)
+
+    def _close(self, component: Component, answers: dict[str, list[Row]]) -> None:
+        """The paths that new rows of the base make."""
+        (pred,) = component.preds
+        rounds = Rounds()
+
+        made = 0
+
+        def watch(at: Any, new: int) -> None:
+            nonlocal made
+            made += 1
+            rounds.at(at)
+            self._derived += new
+            self._watch(component, rounds)
+
+        self._decide(pred)
+        base = taken(self._state.relations[pred].new)
+        started = time.perf_counter()
+        rows = self._closures[pred].extend(base, watch)
+        took = self._spent(f"paths of {pred}", started)
+        if self._profile:
+            self._profile.other(f"paths of {pred}").add(took, len(base), len(rows), made)
+        if rows:
+            answers.setdefault(pred, []).extend(rows)
+            self._feed(pred, rows)
 
     def _spread(self, component: Component, answers: dict[str, list[Row]], rounds: Rounds) -> bool:
         """Hand the component's new rows to whoever starts from them."""

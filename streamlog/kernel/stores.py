@@ -91,7 +91,7 @@ def forget(index: Index, stored: Stored, horizon: int) -> int:
 
 def _forget_rows(index: Index, held: Any, horizon: int) -> int:
     columns = index.columns
-    if columns is not None and 0 not in columns:  # for ever
+    if columns is not None and 0 not in columns:  # forever
         return len(held)
     if columns == (0,):
         kept = [time for time in held if time >= horizon]

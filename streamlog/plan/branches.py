@@ -19,6 +19,8 @@ from streamlog.syntax.ast import (
     Agg,
     Atom,
     Body,
+    Call,
+    Comparison,
     Const,
     Literal,
     Not,
@@ -137,6 +139,69 @@ def _none_earlier(literal: Literal, branch: Branch) -> bool:
         and found.rival.args[1:] == branch.head[1:]
         for found in better_rows(made, literal.body, outside)
     )
+
+
+def only_renewals(pred: str, schema: Schema, made: tuple[Branch, ...]) -> tuple[Branch, ...]:
+    """Without `not` an earlier row that is as good, when each conjunction says it, and a path comes
+    when the later of its two parts does:
+
+    near(T, X, Z, min<A + B>) <- near(T1, X, Y, A), near(T2, Y, Z, B), T = max(T1, T2),
+        not (near(T0, X, Z, D0), D0 <= A + B, T0 < T).
+    """
+    cost = cost_of(pred, made)
+    if cost is None or not schema.is_temporal(pred):
+        raise UnlikeError(f"`{pred}` has no timestamp, or no `min` or `max`", None)
+    steps = [b for b in made if b.calls and b.goals]
+    result = []
+    for branch in made:
+        rest = tuple(x for x in branch.rest if not _none_as_good(x, branch, *cost))
+        if len(rest) == len(branch.rest):
+            raise UnlikeError("it does not refuse what is no better than before", branch.rule)
+        together = (*branch.calls, *branch.goals)
+        if branch.calls or steps:
+            if not all(schema.is_temporal(a.pred) for a in together) or len(together) > 2:
+                raise UnlikeError("its timestamp is not that of the path's parts", branch.rule)
+            times = {a.args[0] for a in together}
+            match branch.head[0]:
+                case Call("max", parts) if branch.calls and {*parts} == times and len(times) == 2:
+                    pass
+                case time if not branch.calls and {time} == times:
+                    pass
+                case _:
+                    raise UnlikeError("a path does not come with its last part", branch.rule)
+        result.append(evolve(branch, rest=rest))
+    return tuple(result)
+
+
+def _none_as_good(literal: Literal, branch: Branch, cost: int, best: str) -> bool:
+    """`not (p(T0, X, Y, D0), D0 <= D, T0 < T)` in a rule for `p(T, X, Y, min<D>)`."""
+    if not isinstance(literal, Not):
+        return False
+    match [x for x in literal.body if not isinstance(x, Comparison)]:
+        case [Atom(pred, args)] if pred == branch.rule.head.pred:
+            pass
+        case _:
+            return False
+    time, value = args[0], args[cost]
+    outside = {v.name for v in variables((*branch.calls, *branch.goals, *branch.head))}
+    others = [i for i in range(len(args)) if i not in (0, cost)]
+    if (
+        not (isinstance(time, Var) and isinstance(value, Var))
+        or {time.name, value.name} & outside
+        or any(args[i] != branch.head[i] for i in others)
+    ):
+        return False
+    pair = (value, branch.head[cost])
+    as_good = ("<=", *(pair if best == "min" else reversed(pair)))
+    tests = [_upwards(x) for x in literal.body if isinstance(x, Comparison)]
+    return len(tests) == 2 and {*tests} == {("<", time, branch.head[0]), as_good}
+
+
+def _upwards(test: Comparison) -> tuple[str, Term, Term]:
+    """With the larger side on the right."""
+    if test.op in (">", ">="):
+        return test.op.replace(">", "<"), test.right, test.left
+    return test.op, test.left, test.right
 
 
 def check(pred: str, made: Iterable[Branch]) -> None:

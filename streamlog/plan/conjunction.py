@@ -10,7 +10,7 @@ from streamlog.analysis.builtins import FILTERS
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.time.reach import BranchTime, Goal
 from streamlog.analysis.types import TypeTable
-from streamlog.plan.steps import Fold, Grouping
+from streamlog.plan.steps import Fold, Grouping, Ranked
 from streamlog.syntax.ast import Atom, Body, Comparison, Literal, Not, Rule, Term, Var
 
 HEAD_TIME = "head_time"  # a variable of ours: the language's start with a capital or `_`
@@ -43,7 +43,9 @@ class Conjunction:
     group: Grouping | None
     lookups: tuple[Body, ...] = ()  # positive goals of which only the existence matters
     fold: Fold | None = None
-    after: Body = ()  # a goal and tests that come after it
+    ranked: Ranked | None = None
+    after: Body = ()  # a goal and tests that come after one of these
+    awaited: tuple[Atom, ...] = ()  # goals whose rows must have come, besides those negated
 
     def time_of(self, atom: Atom) -> Goal | None:
         """Where a goal lies in time, if it has one."""

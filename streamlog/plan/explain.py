@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import evolve
 
+from streamlog.plan.closures import without_recursion
 from streamlog.plan.conjunction import HEAD_TIME
+from streamlog.plan.paths import in_words
+from streamlog.plan.rewrites.ranks import COUNTED
 from streamlog.plan.rewrites.windows import FOLDED
 from streamlog.plan.steps import (
     Awaits,
@@ -22,6 +25,7 @@ from streamlog.plan.steps import (
     Old,
     Pipeline,
     Plan,
+    Ranked,
     RulePlan,
     Step,
     Store,
@@ -33,28 +37,39 @@ from streamlog.syntax.pretty import duration_text, pretty
 from streamlog.syntax.walk import N, map_terms, variables
 
 INDENT = "  "
-_OURS = {HEAD_TIME: "HeadTime", FOLDED: "Folded"}  # variables that the lowering makes
+_OURS = {
+    HEAD_TIME: "HeadTime",
+    FOLDED: "Folded",
+    COUNTED: "Counted",
+}  # variables that the lowering makes
 
 
 def explain(
     plan: Plan, clocks: Mapping[str, Type | None], on_spark: Mapping[str, list[str]] | None = None
 ) -> str:
-    """Components in the order in which they run, their conjunctions, and the indexes at the end.
+    """Components in the order in which they run, their conjunctions, and the indexes at the end:
+    what a kernel does.
 
     `on_spark` says by predicate how Spark evaluates it.
     """
+    written, plan = plan.rules, without_recursion(plan)
+    running = {rule.number: rule for rule in plan.rules}
     groupings = {g.number: g for g in plan.groupings}
     blocks = []
     for component in plan.components:
-        rules = [r for r in plan.rules if r.rule.head.pred in component.preds]
+        rules = [r for r in written if r.rule.head.pred in component.preds]
         if not rules:
             continue
         lines = [_heading(component)]
         if on_spark is not None:
             lines += (INDENT + line for line in on_spark[component.preds[0]])
+        if (closure := plan.closures.get(component.preds[0])) is not None:
+            lines.append(f"{INDENT}from its base, by the ends of paths ({in_words(closure)})")
         for rule in rules:
-            group = groupings[rule.group] if rule.group is not None else None
-            lines += (INDENT + line for line in _Words(rule, group, clocks).lines())
+            run = running.get(rule.number)
+            group = groupings[run.group] if run and run.group is not None else None
+            words = _Words(run or rule, group, clocks)
+            lines += (INDENT + line for line in (words.lines() if run else words.replaced()))
         blocks.append("\n".join(lines))
     if plan.indexes:
         held = [INDENT + _index(i, plan) for i in sorted(plan.indexes, key=lambda i: i.name)]
@@ -153,11 +168,18 @@ class _Words:
         for step in pipeline.steps:
             yield from reads(step)
 
-    def lines(self) -> Iterator[str]:
+    def replaced(self) -> Iterator[str]:
+        yield from self._as_written()
+        yield f"{INDENT}without a join: its paths are those made from the base"
+
+    def _as_written(self) -> Iterator[str]:
         source = self.rule.rule.span.source
         line = source.position(self.rule.rule.span.start)[0]
         yield in_a_line(self.rule.rule)
         yield f"{INDENT}{source.path} line {line}, conjunction {self.rule.number}"
+
+    def lines(self) -> Iterator[str]:
+        yield from self._as_written()
         for pipeline in self.rule.pipelines:
             start = "once, at the beginning"
             if pipeline.start is not None:
@@ -212,6 +234,12 @@ class _Words:
                 case Fold(var, func, join, column):
                     what = "" if column is None else f" of column {column + 1}"
                     yield f"let {self.text(var)} = {func}{what} over {self._join(join)}"
+                case Ranked(var, join, column, highest, same_time, least, limit):
+                    yield f"join {self._join(join)}"
+                    which = f"{'higher' if highest else 'lower'} in column {column + 1}"
+                    when = "not earlier" if same_time else "later"
+                    many = f"{least} to {limit - 1}" if least < limit - 1 else str(least)
+                    yield f"only if {many} of these rows are {which} and {when}: {self.text(var)}"
 
     def _join(self, join: Join) -> str:
         columns = f" {_columns(join.index.key)}" if join.index.key else " by scan"

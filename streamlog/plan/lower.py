@@ -15,6 +15,7 @@ from streamlog.analysis.strata import Strata
 from streamlog.analysis.time.reach import BranchTime
 from streamlog.analysis.timers import timers
 from streamlog.analysis.types import TypeTable
+from streamlog.plan.closures import closures
 from streamlog.plan.conjunction import Conjunction, Surroundings, conjunction
 from streamlog.plan.keeping import read, thinned
 from streamlog.plan.order import exists, in_order, split_risky
@@ -29,7 +30,7 @@ from streamlog.plan.steps import (
     RulePlan,
     Step,
 )
-from streamlog.plan.walk import reads
+from streamlog.plan.walk import bindings, reads
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import (
     Agg,
@@ -88,8 +89,10 @@ def lower(
     arity = {**{n: p.arity for n, p in schema.predicates.items()}, TICK: 1}
     readers = read(rules, retained)
     old = thinned(rules, readers, retained, schema)
+    going_on_by_themselves = {p.rule.head.pred for p in rules if p.is_timer}
+    components = tuple(_components(schema, graph, strata, going_on_by_themselves))
     draft = Plan(
-        tuple(_components(schema, graph, strata, {p.rule.head.pred for p in rules if p.is_timer})),
+        components,
         tuple(rules),
         groupings,
         improving,
@@ -97,6 +100,7 @@ def lower(
         readers,
         arity,
         old,
+        closures(components, schema, types),
     )
     made: Plan = rewritten(draft, Plan, program)
     return made
@@ -172,13 +176,16 @@ class _Lowering:
         bound = frozenset(v.name for x in (*found.goals, *found.tests) for v in variables(x))
         checks: list[Step] = [self._exists(x, bound, wanted=True) for x in found.lookups]
         folded = bound | ({found.fold.var.name} if found.fold is not None else set())
+        chosen: tuple[Literal, ...] = ()
+        if found.ranked is not None:
+            chosen = (found.ranked.join.atom,)
+            folded |= {v.name for v in bindings(found.ranked)}
         after, more = split_risky(found.after, folded)
         risky = (*self.risky, *more)
         # A negation is decided when its variables are known, before anything that may fail.
         negations = list(found.negations)
-        checks += self._none_of(negations, bound, (*after, *risky))
-        if found.fold is not None:
-            checks.append(found.fold)
+        checks += self._none_of(negations, bound, (*chosen, *after, *risky))
+        checks += (step for step in (found.fold, found.ranked) if step is not None)
         checks += in_order(after, folded, self.schema)
         known = folded | {v.name for x in after for v in variables(x)}
         checks += self._none_of(negations, known, risky)
@@ -210,7 +217,7 @@ class _Lowering:
     def _without_risky(self, found: Conjunction) -> tuple[Conjunction, tuple[Literal, ...]]:
         """Without the tests that may fail, if something else is decided first that may rule them
         out; a candidate's timestamp, and its value where a better one counts, must be known."""
-        if not (found.negations or found.lookups or found.fold):
+        if not (found.negations or found.lookups or found.fold or found.ranked):
             return found, ()
         first, risky = split_risky((*found.goals, *found.tests), ())
         wanted = found.head[: 1 if found.time else 0]
@@ -271,7 +278,7 @@ class _Lowering:
         return (first, *rest) if isinstance(first, Var) else tuple(rest)
 
     def _awaits(self) -> Iterator[Awaits]:
-        looked_up = [body[0] for body in self.found.lookups]
+        looked_up = [*(body[0] for body in self.found.lookups), *self.found.awaited]
         for goal in self.found.time.goals if self.found.time else ():
             decides = goal.negated or self.original.group is not None
             if decides or any(goal.atom is a for a in looked_up):
@@ -281,6 +288,8 @@ class _Lowering:
         """Whether different solutions always make different rows."""
         if self.found.group is not None:
             return True
+        if self.found.ranked is not None:
+            return False
         shown = {a.name for a in self.found.head if isinstance(a, Var)}
         if self.found.fold is not None:
             shown.add(self.found.fold.var.name)  # the others tell it

@@ -86,6 +86,19 @@ def rules_of(plan: Plan, preds: Iterable[str]) -> list[RulePlan]:
     return [r for r in plan.rules if r.rule.head.pred in wanted]
 
 
+def for_answers(plan: Plan, answers: Iterable[str]) -> Plan:
+    """Without the rules on which none of the answers rests, now that the plan is made."""
+    wanted, waiting = set(answers), list(answers)
+    while waiting:
+        found = set().union(*(reads(r) for r in rules_of(plan, [waiting.pop()]))) - wanted
+        wanted |= found
+        waiting += found
+    kept = [c for c in plan.components if wanted.intersection(c.preds)]
+    if len(rules_of(plan, wanted)) == len(plan.rules):
+        return plan
+    return evolve(part(plan, kept), components=plan.components, arity=plan.arity)
+
+
 def part(plan: Plan, components: Sequence[Component]) -> Plan:
     """The plan of some components alone. What they read is an input of it."""
     preds = {p for c in components for p in c.preds}
@@ -107,4 +120,5 @@ def part(plan: Plan, components: Sequence[Component]) -> Plan:
         },
         thinned={i: old for i, old in plan.thinned.items() if i in used},
         arity={p: plan.arity[p] for p in (*given, *sorted(preds))},
+        closures={p: found for p, found in plan.closures.items() if p in preds},
     )

@@ -77,11 +77,14 @@ class Closure(Paths):
 
     The base is its own arcs, weight in the column of the cost; `arcs` are the predicates behind
     it where it is nothing else. `both_ways`: each row of the base counts backwards too.
+    `renewed`: there is a row for each instant at which the rows of the base so far make the cost
+    better than those before did.
     """
 
     source: tuple[int, ...]
     target: tuple[int, ...]
     both_ways: bool = False
+    renewed: bool = False
 
 
 @frozen
@@ -132,7 +135,8 @@ def in_words(found: Paths | Unlike) -> str:
         case Closure(source=source, target=target):
             what = f"{_columns(source)} to {_columns(target)}"
             kind = "closure" if found.cost is None else _best(found.cost)
-            words = f"{kind}{_along(found, ' of ')}, from {what}"
+            each = ", each time that one gets better" if found.renewed else ""
+            words = f"{kind}{_along(found, ' of ')}, from {what}{each}"
         case Reach(end=end):
             kind = "reachability" if found.cost is None else _best(found.cost)
             words = f"{kind}{_along(found, ' along ')}, from the base, at {_columns(end)}"

@@ -173,8 +173,11 @@ def plan_of(part: Plan, pivot: Pivot, own: Seat) -> Plan:
     Where all goals of a conjunction are given to all, only solutions with a pivot of its own:
 
         path(T, X, Y) <- arc(T, X, Y).     path(T, X, Y) <- arc(T, X, Y), seat(X, 2) = 0.
+
+    Such a base is not all that a closure is made of.
     """
-    return evolve(part, rules=tuple(_own(rule, pivot, own) for rule in part.rules))
+    rules = tuple(_own(rule, pivot, own) for rule in part.rules)
+    return evolve(part, rules=rules, closures={})
 
 
 def _own(rule: RulePlan, pivot: Pivot, own: Seat) -> RulePlan:

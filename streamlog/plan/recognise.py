@@ -14,6 +14,7 @@ from streamlog.plan.branches import (
     branches_of,
     check,
     cost_of,
+    only_renewals,
     only_the_earliest,
 )
 from streamlog.plan.paths import Arc, Closure, Cost, Paths, Reach, Unlike
@@ -21,8 +22,13 @@ from streamlog.plan.steps import Component, Plan
 from streamlog.syntax.ast import Atom, BinOp, Call, Const, Rule, Term, Type, Var
 
 
-def recognise(component: Component, schema: Schema, types: TypeTable) -> Paths | Unlike | None:
-    """What a component of a closed program is; None when it is not recursive at all."""
+def recognise(
+    component: Component, schema: Schema, types: TypeTable, *, renewed: bool = False
+) -> Paths | Unlike | None:
+    """What a component of a closed program is; None when it is not recursive at all.
+
+    With `renewed`, a row for each instant at which the cost of a path gets better: see `Closure`.
+    """
     if not component.is_recursive:
         return None
     if len(component.preds) > 1:
@@ -30,7 +36,7 @@ def recognise(component: Component, schema: Schema, types: TypeTable) -> Paths |
         return Unlike(f"{names} call each other")
     (pred,) = component.preds
     try:
-        return _Recognition(pred, schema, types).paths()
+        return _Recognition(pred, schema, types, renewed).paths()
     except UnlikeError as unlike:
         return Unlike(unlike.reason, unlike.rule)
 
@@ -59,16 +65,17 @@ class _Step:
 
 
 class _Recognition:
-    def __init__(self, pred: str, schema: Schema, types: TypeTable) -> None:
-        self.pred, self.schema, self.types = pred, schema, types
+    def __init__(self, pred: str, schema: Schema, types: TypeTable, renewed: bool) -> None:
+        self.pred, self.schema, self.types, self.renewed = pred, schema, types, renewed
         made = branches_of(pred, schema)
-        earliest = only_the_earliest(pred, schema, made)
-        self.branches = earliest or made
+        earliest = None if renewed else only_the_earliest(pred, schema, made)
+        self.branches = only_renewals(pred, schema, made) if renewed else earliest or made
         found = (0, "min") if earliest else cost_of(pred, made)
         self.cost = found[0] if found else None
         self.best = found[1] if found else ""
         check(pred, self.branches)
-        self.columns = [i for i in range(schema[pred].arity) if i != self.cost]
+        apart = {self.cost, 0 if renewed else None}
+        self.columns = [i for i in range(schema[pred].arity) if i not in apart]
         self.base = [b for b in self.branches if not b.calls]
 
     def paths(self) -> Paths:
@@ -145,6 +152,7 @@ class _Recognition:
             source,
             target,
             bool(flips) and not symmetric,
+            self.renewed,
         )
 
     def _cost(self, combine: str | None, arcs: tuple[Arc, ...] | None) -> Cost | None:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import frozen
 
 from streamlog.analysis.sufficient_rows import SufficientRows
 from streamlog.syntax.ast import Atom, Comparison, Const, Rule, Term, Var
+
+if TYPE_CHECKING:
+    from streamlog.plan.paths import Closure
 
 
 class Store(enum.Enum):
@@ -123,7 +126,24 @@ class Fold:
     column: int | None  # None for a count
 
 
-Step: TypeAlias = Fold | Join | Filter | Extend | Exists
+@frozen
+class Ranked:
+    """Each row a join finds whose value, in a column, from `least` to less than `limit` rows
+    exceed that the join finds and that are not earlier; and how many, for all rows of the value.
+
+    `book(T, O, N) <- traded(T, O), trade(U, N, O), T - 1d <= U, U < T, newer(T, O, N, K), K < 4`.
+    """
+
+    var: Var
+    join: Join
+    column: int
+    highest: bool  # higher values exceed lower ones, else the other way round
+    same_time: bool  # rows of the same instant may exceed each other, too
+    least: int
+    limit: int
+
+
+Step: TypeAlias = Fold | Ranked | Join | Filter | Extend | Exists
 
 
 @frozen
@@ -162,10 +182,11 @@ class RulePlan:
     group: int | None  # which grouping its solutions go to; None: they are rows of the head
     once: bool  # no row of the head can be found twice
     is_timer: bool  # goes on by itself, so it must be held back until its time has come
+    waits: bool = False  # for what it awaits, though nothing may be left to check
 
     @property
     def is_immediate(self) -> bool:
-        return not self.checks and self.group is None and not self.is_timer
+        return not (self.checks or self.group is not None or self.is_timer or self.waits)
 
     def passes(self, pipeline: Pipeline) -> bool:
         """Whether new rows are candidates as they stand, and candidates come in no other way."""
@@ -215,6 +236,7 @@ class Plan:
     readers: Mapping[Index, tuple[Reader, ...]]
     arity: Mapping[str, int]
     thinned: Mapping[Index, Old]  # those of whose old rows a few are enough
+    closures: Mapping[str, Closure] = {}  # recursions that a kernel makes from their base
 
 
 @frozen

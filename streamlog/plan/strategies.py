@@ -9,13 +9,13 @@ from types import MappingProxyType
 from attrs import evolve, frozen
 
 from streamlog.analysis.schema import Schema
-from streamlog.plan.parts import Strategy, part, rules_of, stages
+from streamlog.plan.parts import Strategy, part, reads, rules_of, stages
 from streamlog.plan.paths import Paths, Unlike
 from streamlog.plan.paths import in_words as in_words_of
 from streamlog.plan.pivot import Pivot, find
 from streamlog.plan.sql import Context, Unsupported, Untyped, group_query, rule_query
 from streamlog.plan.steps import Component, Plan, RulePlan
-from streamlog.syntax.ast import Var
+from streamlog.syntax.ast import Type, Var
 
 # Up to so many rows a recursion goes into one task. There it was faster than the fixpoint wherever
 # `benchmarks/paths.py` has measured both, up to three million arcs; but it must fit into memory.
@@ -49,6 +49,25 @@ def choose(
             choice = _choice(component, context, wanted, rows, paths)
             result |= dict.fromkeys(component.preds, choice)
     return result
+
+
+def in_process(context: Context, wanted: Strategy | None = None) -> Mapping[str, Choice]:
+    """The same where one process has DuckDB and a kernel: the program's text alone decides. A
+    column that may hold values of several types is a kernel's, like recursion unless queries are
+    `wanted` for it."""
+    plan, chosen = context.plan, dict(choose(context, wanted))
+    for component in plan.components:
+        rules = rules_of(plan, component.preds)
+        read = sorted(set(component.preds).union(*(reads(rule) for rule in rules)))
+        is_open = [p for p in read if None in _types(context, p)]
+        if rules and is_open and chosen[component.preds[0]].strategy is not Strategy.KERNEL:
+            reason = f"the program leaves the type of a column of `{is_open[0]}` open"
+            chosen |= dict.fromkeys(component.preds, Choice(Strategy.KERNEL, reason))
+    return chosen
+
+
+def _types(context: Context, pred: str) -> list[Type | None]:
+    return [context.column_of(pred, i) for i in range(context.plan.arity[pred])]
 
 
 def in_words(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from attrs import evolve
 
-from streamlog.plan.steps import Exists, Extend, Filter, Fold, Join, RulePlan, Step
+from streamlog.plan.steps import Exists, Extend, Filter, Fold, Join, Ranked, RulePlan, Step
 from streamlog.syntax.ast import Var
 from streamlog.syntax.walk import variables
 
@@ -27,6 +27,9 @@ def reads(step: Step) -> Iterator[Var]:
                 yield from reads(inner)
         case Fold(_, _, join):
             yield from reads(join)
+        case Ranked(var, join):
+            yield var
+            yield from reads(join)
         case Filter(test):
             yield from variables(test)
 
@@ -38,6 +41,9 @@ def bindings(step: Step) -> Iterator[Var]:
             yield from variables(atom)
         case Extend(var) | Fold(var):
             yield var
+        case Ranked(var, join):
+            yield var
+            yield from variables(join.atom)
         case Exists() | Filter():
             pass
 
@@ -49,7 +55,7 @@ def joins(steps: Iterable[Step]) -> Iterator[Join]:
                 yield step
             case Exists(inner):
                 yield from joins(inner)
-            case Fold(_, _, join):
+            case Fold(_, _, join) | Ranked(_, join):
                 yield join
             case Filter() | Extend():
                 pass
@@ -66,7 +72,7 @@ def map_steps(steps: Iterable[Step], change: Callable[[Step], Step]) -> tuple[St
 
     def changed(step: Step) -> Step:
         match step:
-            case Fold(_, _, join):
+            case Fold(_, _, join) | Ranked(_, join):
                 inner = change(join)
                 assert isinstance(inner, Join)
                 return change(evolve(step, join=inner))
@@ -105,6 +111,8 @@ def _readings(steps: tuple[Step, ...], later: set[str]) -> Iterator[tuple[Join, 
                 yield from _readings(inner, set())
             case Fold(_, _, join, column):
                 yield join, set() if column is None else {column}
+            case Ranked(_, join, column):
+                yield join, {column, *_columns(join, later)}
             case Filter() | Extend():
                 pass
         later |= {v.name for v in reads(step)}

@@ -8,7 +8,7 @@ Afterwards every predicate can be enumerated, so executors need not know of open
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import count
 
 from attrs import evolve
@@ -40,12 +40,13 @@ from streamlog.syntax.walk import atoms, map_body_terms, map_terms, walk
 
 
 def close(
-    module: Module, open_rules: Iterable[OpenRule], *, in_place: bool = False
+    module: Module, open_rules: Iterable[OpenRule], in_place: Collection[str] = ()
 ) -> tuple[Module, tuple[Diagnostic, ...]]:
     """The module without open predicates; the same object when it has none.
 
-    `in_place` puts whole bodies where they are called instead of cores. Nothing is shared then,
-    but no timestamp of a core can make a rule look further ahead than it does.
+    Of predicates `in_place` the whole body stands where they are called, instead of a core.
+    Nothing is shared then, but no timestamp of a core can make a rule look further ahead than it
+    does.
     """
     by_name: dict[str, list[OpenRule]] = {}
     for open_rule in open_rules:
@@ -91,9 +92,9 @@ FROM_CORE = "_#c"
 
 
 class _Closer:
-    def __init__(self, open_rules: Mapping[str, list[OpenRule]], in_place: bool) -> None:
+    def __init__(self, open_rules: Mapping[str, list[OpenRule]], in_place: Collection[str]) -> None:
         self.open_rules = open_rules
-        self.in_place = {n for n in open_rules if in_place and not self._calls_itself(n)}
+        self.in_place = {n for n in open_rules if n in in_place and not self._calls_itself(n)}
         self.fresh = (f"{FROM_CORE}{n}" for n in count(1))
 
     def _calls_itself(self, name: str) -> bool:

@@ -2,6 +2,7 @@
 
     p(T, _) <- q(T, _).                    p(T, _#1) <- q(T, _#2).
     p(T) <- q(T1), r(T2), lgr(T1, T2, T).  p(T) <- q(T1), r(T2), T = max(T1, T2).
+    p(T) <- q(T, X), between(X, 1, 5).     p(T) <- q(T, X), X >= 1, X <= 5.
     p(T) <- q(T), not r(T + 5s).           p(T) <- q(T), not (r(_#e1), _#e1 = T + 5s).
     p(T, X) <- q(T, X, X).                 p(T, X) <- q(T, X, _#e1), _#e1 = X.
     p(T) <- q(T), (r(T) ; s(T)).           p(T) <- (q(T), r(T) ; q(T), s(T)).
@@ -133,6 +134,10 @@ def _alternatives(literal: Literal, fresh: Iterator[str]) -> list[Body]:
             larger_of = Call("max", (first, second), span=literal.span)
             comparison = Comparison("=", larger, larger_of, span=literal.span)
             return _alternatives(comparison, fresh)
+        case Atom("between", (value, low, high)):
+            least = Comparison(">=", value, low, span=literal.span)
+            most = Comparison("<=", value, high, span=literal.span)
+            return [(*_alternatives(least, fresh)[0], *_alternatives(most, fresh)[0])]
         case Atom():
             return [_flat_atom(literal, fresh)]
         case Comparison(_, left, right):

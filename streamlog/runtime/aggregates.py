@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from math import sqrt
 from typing import Any
 
 from streamlog.plan.steps import Grouping
-from streamlog.runtime.functions import EvaluationError, exact_sum, whole
+from streamlog.runtime.functions import EvaluationError, exact_sum, finite, whole
 from streamlog.syntax.ast import Type
 
 # (group, values to aggregate, timestamps of the goals, what tells it from other solutions)
@@ -37,6 +39,27 @@ def _at(end: Callable[[list[tuple[int, ...]]], tuple[int, ...]]) -> Function:
     return value
 
 
+def _variance(values: list[Any], orders: list[tuple[int, ...]]) -> float:
+    """Of a sample: exact, rounded once. A single value does not vary."""
+    count = len(values)
+    if count == 1:
+        return 0.0
+    exact = values if isinstance(values[0], int) else list(map(Fraction, values))
+    spread = count * sum(v * v for v in exact) - sum(exact) ** 2
+    return finite(float(Fraction(spread, count * (count - 1))))
+
+
+def _middle(values: list[Any]) -> tuple[Any, Any]:
+    """The value in the middle, twice, or the two that are next to it."""
+    ranked, half = sorted(values), len(values) // 2
+    return ranked[half - 1 + len(values) % 2], ranked[half]
+
+
+def _median(values: list[Any], orders: list[tuple[int, ...]]) -> float:
+    low, high = _middle(values)
+    return float((Fraction(low) + Fraction(high)) / 2)
+
+
 _FUNCTIONS: dict[str, Function] = {
     "count": lambda values, orders: len(values),
     "count_distinct": lambda values, orders: len(set(values)),
@@ -46,6 +69,10 @@ _FUNCTIONS: dict[str, Function] = {
     "max": lambda values, orders: max(values),
     "first": _at(min),
     "last": _at(max),
+    "count_if": lambda values, orders: sum(values),
+    "var": _variance,
+    "stddev": lambda values, orders: sqrt(_variance(values, orders)),
+    "median": _median,
 }
 
 
@@ -53,6 +80,8 @@ def function(name: str, result: Type | None) -> Function:
     """What an aggregate does to the values and timestamps of its solutions."""
     if name == "avg" and result is Type.DURATION:
         return lambda values, orders: sum(values) // len(values)
+    if name == "median" and result is Type.DURATION:
+        return lambda values, orders: sum(_middle(values)) // 2
     return _FUNCTIONS[name]
 
 

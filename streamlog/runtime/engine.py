@@ -26,7 +26,7 @@ from streamlog.runtime.executor import (
     Row,
 )
 from streamlog.runtime.history import History
-from streamlog.runtime.ingest import Checker, RawRow, Reject
+from streamlog.runtime.ingest import Check, Checker, RawRow, Reject
 from streamlog.runtime.progress import Progress
 from streamlog.runtime.query import Binding, QueryError, Question, answer, in_order, prepared
 from streamlog.runtime.reorder import Buffer
@@ -103,9 +103,10 @@ class Engine:
         limits: Limits | None = None,
         *,
         remember: bool = True,
+        checked: bool = False,
     ) -> None:
         """`remember`: keep what was received and released, for `facts` and queries over all
-        of it. A long run does without."""
+        of it. A long run does without. `checked`: the rows of tables have been, as in `take`."""
         if not program.ok:
             raise EngineError("the program has errors")
         self.program, self.schema = program, program.schema
@@ -129,7 +130,7 @@ class Engine:
         # Kept in the order they came; `facts` sorts.
         self._memory: dict[str, list[Row]] = {name: [] for name in self.schema.predicates}
         self._history = History(program)
-        self.tables = self._load_tables(tables)
+        self.tables = self._load_tables(tables, checked)
         self.executor: Executor = executor(program.closed, self.tables, limits or Limits())
         self._push_facts()
 
@@ -137,10 +138,18 @@ class Engine:
 
     def push(self, stream: str, rows: Iterable[RawRow | Reject]) -> None:
         """Take rows in the order in which they came. A `Reject` is one that its source refused."""
-        self._push(self._stream(stream), rows, trusted=False)
+        check = self.checkers[self._stream(stream)].row
+        self._push(stream, rows, check, trusted=False)
 
-    def _push(self, stream: str, rows: Iterable[RawRow | Reject], *, trusted: bool) -> None:
-        check, clock = self.checkers[stream].row, self.progress[stream]
+    def take(self, stream: str, rows: Iterable[Row | Reject]) -> None:
+        """As `push`, of rows that their source has checked: what its numbers mean is known."""
+        check = self.checkers[self._stream(stream)].fact
+        self._push(stream, rows, check, trusted=False)
+
+    def _push(
+        self, stream: str, rows: Iterable[RawRow | Reject], check: Check, *, trusted: bool
+    ) -> None:
+        clock = self.progress[stream]
         append = self.buffers[stream].fresh.append
         progress, latest, slack = clock.progress, clock.seen, clock.slack
         horizon = None if trusted else clock.horizon
@@ -196,6 +205,16 @@ class Engine:
     def end(self, stream: str | None = None) -> None:
         """Nothing will come any more, in one stream or in all."""
         self.progress.end(stream if stream is None else self._stream(stream))
+
+    def took(self, stream: str, rows: int, duplicates: int) -> None:
+        """So many rows, none of them late, have gone to the executor by another way."""
+        self._rows[stream] += rows
+        self.buffers[stream].duplicates += duplicates
+        self._state_high += rows - duplicates
+
+    def gave(self, output: str, answers: int) -> None:
+        """So many answers have come from the executor by another way."""
+        self._answers[output] += answers
 
     # --------------------------------------------------------------------- answers out
 
@@ -284,6 +303,11 @@ class Engine:
             for name in self.checkers
         }
         return Report(counts, dict(self._answers), self._steps, self._state, self._state_high)
+
+    @property
+    def doubts(self) -> list[str]:
+        """What to warn of in the rows so far, once for each column of an input."""
+        return [text for checker in self.checkers.values() for text in checker.doubts]
 
     def clock(self, pred: str) -> Type | None:
         """The type of a predicate's timestamps; where nothing says, that of the rows so far."""
@@ -382,7 +406,9 @@ class Engine:
         hint = f"; did you mean `{near}`?" if near else ""
         raise EngineError(f"there is no predicate `{name}` in this program{hint}")
 
-    def _load_tables(self, given: Mapping[str, Iterable[RawRow]]) -> dict[str, list[Row]]:
+    def _load_tables(
+        self, given: Mapping[str, Iterable[RawRow]], checked: bool
+    ) -> dict[str, list[Row]]:
         """The program's own facts, and the rows given; each row once."""
         tables: dict[str, dict[Row, None]] = {
             name: {} for name, p in self.schema.predicates.items() if p.kind is Kind.TABLE
@@ -391,10 +417,11 @@ class Engine:
             if self._predicate(name) not in tables:
                 raise EngineError(f"`{name}` is no table")
         for name, rows in tables.items():
-            check = self.checkers[name].row
-            for raw in (*self._facts_of(name), *given.get(name, ())):
+            checker = self.checkers[name]
+            check = checker.fact if checked else checker.row
+            own = map(checker.fact, self._facts_of(name))
+            for row in (*own, *map(check, given.get(name, ()))):
                 self._rows[name] += 1
-                row = check(raw)
                 if isinstance(row, Reject):
                     self._reject(row)
                 else:
@@ -409,4 +436,4 @@ class Engine:
         facts = [(row, stream) for stream in self.buffers for row in self._facts_of(stream)]
         facts.sort(key=lambda fact: fact[0][0])
         for row, stream in facts:
-            self._push(stream, (row,), trusted=True)
+            self._push(stream, (row,), self.checkers[stream].fact, trusted=True)

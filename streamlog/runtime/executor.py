@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from attrs import frozen
+from attrs import define, frozen
 
 from streamlog.syntax.ast import Value
 
@@ -85,6 +85,25 @@ class Measured(Protocol):
 
     def size(self) -> int:
         """How many rows are in memory: those of `holding`, and what is yet to be dropped."""
+
+
+@define
+class Cost:
+    """What a rule took so far."""
+
+    seconds: float = 0.0
+    rows_in: int = 0  # new rows that it started from
+    rows_out: int = 0  # what it found: rows of its head, or solutions to aggregate
+    rounds: int = 0  # how often it was given rows
+
+
+@runtime_checkable
+class Profiled(Protocol):
+    """An executor that knows what each rule costs, if it was asked to measure that."""
+
+    @property
+    def costs(self) -> Mapping[str, Cost]:
+        """By rule, in words."""
 
 
 # Makes an executor for a program and the rows of its tables.

@@ -24,6 +24,7 @@ class Frontiers:
     def __init__(self, contract: Contract, streams: Collection[str]) -> None:
         self._delays = delays(contract, streams)
         self._complete: dict[str, int] = {}
+        self.move({})  # nothing has come
 
     def move(self, progress: Mapping[str, int]) -> None:
         self._complete = {

@@ -9,13 +9,10 @@ from math import fsum, isclose, isfinite
 from typing import Any
 
 from streamlog.analysis.patterns import PatternError, compiled
+from streamlog.runtime.errors import EvaluationError as EvaluationError
 from streamlog.runtime.executor import BEGIN, END
+from streamlog.runtime.scalars import SCALARS
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN
-
-
-class EvaluationError(Exception):
-    """A value cannot be computed: a division by zero, a number beyond 64 bits."""
-
 
 # What evaluating rules and queries may raise, besides.
 ERRORS = (EvaluationError, ZeroDivisionError, OverflowError, TypeError)
@@ -140,4 +137,5 @@ FUNCTIONS: dict[str, Any] = {
     "once": ONCE,
     "never": END,
     "ever": BEGIN,
+    **{f"call_{name}": function for name, function in SCALARS.items()},
 }

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from attrs import evolve, field, frozen
 
+from streamlog.analysis.column_relations import ColumnRelation
 from streamlog.analysis.schema import Predicate
 from streamlog.analysis.time.reach import Assumption
 from streamlog.compiler import Program
 from streamlog.runtime.executor import Row
+from streamlog.runtime.time_forms import doubt, is_number, reader, scaled
 from streamlog.runtime.values import (
     FIRST_TIME,
     FROM_PYTHON,
     FROM_TEXT,
     LAST_TIME,
+    USUAL_FIRST,
+    USUAL_LAST,
     Converter,
     Unfit,
     shown,
@@ -31,6 +36,7 @@ from streamlog.syntax.ast import (
     LAST_INSTANT,
     LOGICAL_TIME,
     Type,
+    Value,
 )
 
 RawRow: TypeAlias = Sequence[Any] | Mapping[str, Any]
@@ -111,14 +117,60 @@ class Checker:
         self.names, self.types = surface(schema.column_names[pred], inferred)
         self.ranges = _ranges(predicate, self.types)
         self.assumed = tuple(a for a in program.assumptions if a.pred == pred)
+        self.relations = predicate.relations
         self.saw_time = False  # an undeclared clock turned out to be the calendar's
-        self._python = [FROM_PYTHON[t] for t in self.types]
-        self._text = [FROM_TEXT[t] for t in self.types]
-        if self.temporal and self.types[0] is None:
-            self._python[0], self._text[0] = self._clock, self._clock
-        whole = self._keeping if predicate.arity else self._bare
-        self.row: Check = whole(self._compiled("row", self._by_python))
-        self.text: Check = whole(self._compiled("text", self._by_text))
+        # A number for each column that has one which is hardly of microseconds.
+        self.odd: dict[int, int] = {}
+        columns = enumerate(predicate.columns)
+        self.forms = {i: column.form for i, column in columns if column.form is not None}
+        self._whole = self._keeping if predicate.arity else self._bare
+        self.row: Check = self.row_of({})
+        self.text: Check = self._whole(self._by_text())
+        # For rows with values of the language, such as facts: a time is in microseconds.
+        times = (i for i, type_ in enumerate(self.types) if type_ is Type.TIME)
+        self.fact: Check = self.row_of(dict.fromkeys(times, "us"))
+
+    def row_of(self, units: Mapping[int, str]) -> Check:
+        """As `row`, of a source that says itself in which units some columns have their times or
+        durations."""
+        return self._whole(self._by_python(units))
+
+    @property
+    def doubts(self) -> list[str]:
+        """What to warn of."""
+        return [doubt(self.pred, self.names[i], number) for i, number in sorted(self.odd.items())]
+
+    def _converters(
+        self, plain: Mapping[Type | None, Converter], units: Mapping[int, str]
+    ) -> list[Converter]:
+        made: list[Converter] = []
+        for i, type_ in enumerate(self.types):
+            convert = plain[type_]
+            if i in units:
+                convert = partial(_in_unit, units[i], convert)
+            elif i in self.forms:
+                convert = reader(self.forms[i])
+            elif type_ is Type.TIME:
+                convert = self._noticed(i, convert)
+            elif i == 0 and type_ is None and self.temporal:
+                convert = self._clock
+            made.append(self._ranged(i, convert))
+        return made
+
+    def _noticed(self, position: int, convert: Converter) -> Converter:
+        """A time of which nobody says what its numbers count."""
+
+        def noticed(value: Any) -> Value:
+            time = convert(value)
+            if not USUAL_FIRST <= time < USUAL_LAST:  # type: ignore[operator]  # a number
+                self._notice(position, value, int(time))
+            return time
+
+        return noticed
+
+    def _notice(self, position: int, value: object, time: int) -> None:
+        if position not in self.odd and is_number(value):
+            self.odd[position] = time
 
     def _bare(self, check: Check) -> Check:
         """Rows of a predicate without columns: none in Python, `holds` in files."""
@@ -134,18 +186,30 @@ class Checker:
         return bare
 
     def _keeping(self, check: Check) -> Check:
-        """Refuses rows of a table that break what the compiler assumed of it."""
-        if not self.assumed:
+        """Refuses rows that break what is declared of columns together, and rows of a table that
+        break what the compiler assumed of it."""
+        if not self.assumed and not self.relations:
             return check
 
         def keeping(raw: Any) -> Row | Reject:
             row = check(raw)
             if isinstance(row, Reject):
                 return row
+            for relation in self.relations:
+                if relation.is_broken_by(row):
+                    return Reject(self.pred, raw, self._contradiction(relation, row))
             broken = next((a for a in self.assumed if a.is_broken_by(row)), None)
             return row if broken is None else Reject(self.pred, raw, self.refusal(broken))
 
         return keeping
+
+    def _contradiction(self, relation: ColumnRelation, row: Row) -> str:
+        """Why a row that breaks a relation is refused."""
+        values = (
+            f"`{self.names[c]}` is {written(row[c], self.types[c])}"
+            for c in sorted(relation.columns)
+        )
+        return f"breaks `where {relation.text}`: {' and '.join(values)}"
 
     def refusal(self, broken: Assumption) -> str:
         """Why a row that breaks an assumption is refused."""
@@ -160,47 +224,66 @@ class Checker:
 
     # ------------------------------------------------------------------- the fast way
 
-    def _compiled(self, kind: str, slow: Check) -> Check:
-        """Python source for the rows that are in order; `slow` takes the others."""
+    def _by_python(self, units: Mapping[int, str]) -> Check:
+        converters = self._converters(FROM_PYTHON, units)
         names = [f"c{i}" for i in range(len(self.types))]
-        unpacked = ", ".join(names) + ("," if len(names) == 1 else "")
-        space: dict[str, Any] = {"slow": slow, "Unfit": Unfit}
-        if kind == "row":
-            tests = []
-            for i, type_ in enumerate(self.types):
-                tests += _tests(f"c{i}", type_, self.ranges.get(i, ()), is_clock=i == 0)
-            picked = ", ".join(f"raw[{name!r}]" for name in self.names)
-            body = f"""
+        tests, made = [], list(names)
+        space: dict[str, Any] = {"slow": partial(self._slowly_by_python, converters)}
+        for i, type_ in enumerate(self.types):
+            if i in self.forms or units.get(i, "us") != "us":
+                made[i] = f"t{i}(c{i})"
+                space[f"t{i}"] = converters[i]
+            else:
+                trusted = i in units
+                tests += _tests(f"c{i}", type_, self.ranges.get(i, ()), i == 0, trusted)
+        picked = _listed(f"raw[{name!r}]" for name in self.names)
+        result = "row" if made == names else _listed(made)
+        body = f"""
 def check(raw):
     row = raw
     if raw.__class__ is dict:
         try:
-            row = ({picked}{"," if len(names) == 1 else ""})
+            row = {picked}
         except KeyError:
             return slow(raw)
     if row.__class__ is tuple and len(row) == {len(names)}:
-        {unpacked or "()"} = row
+        {_listed(names)} = row
         if {" and ".join(tests) or "True"}:
-            return row
+            {_unless_unfit(result) if made != names else f"return {result}"}
     return slow(raw)
 """
-        else:
-            made = []
-            for i, (name, type_) in enumerate(zip(names, self.types, strict=True)):
-                space[f"t{i}"] = self._ranged(i, self._text[i])
-                plain = type_ is Type.STRING and i not in self.ranges
-                made.append(f"{name} if {name}.isascii() else t{i}({name})" if plain else "")
-                made[-1] = made[-1] or f"t{i}({name})"
-            body = f"""
+        return self._compiled("row", body, space)
+
+    def _by_text(self) -> Check:
+        converters = self._converters(FROM_TEXT, {})
+        names = [f"c{i}" for i in range(len(self.types))]
+        space: dict[str, Any] = {"slow": partial(self._slowly_by_text, converters)}
+        made = []
+        for i, (name, type_) in enumerate(zip(names, self.types, strict=True)):
+            space[f"t{i}"] = converters[i]
+            plain = type_ is Type.STRING and i not in self.ranges
+            made.append(f"{name} if {name}.isascii() else t{i}({name})" if plain else "")
+            if type_ is Type.TIME and i not in self.forms and i not in self.ranges:
+                # What is noticed of odd times costs the others nothing.
+                space[f"t{i}"], space[f"odd{i}"] = time_of, converters[i]
+                made[-1] = f"v{i} if {USUAL_FIRST} <= (v{i} := t{i}({name})) < {USUAL_LAST}"
+                made[-1] += f" else odd{i}({name})"
+            made[-1] = made[-1] or f"t{i}({name})"
+        body = f"""
 def check(raw):
     if raw.__class__ is list and len(raw) == {len(names)}:
         try:
-            {unpacked or "()"} = raw
-            return ({", ".join(made)}{"," if len(made) == 1 else ""})
+            {_listed(names)} = raw
+            return {_listed(made)}
         except (Unfit, TypeError, AttributeError):
             pass
     return slow(raw)
 """
+        return self._compiled("text", body, space)
+
+    def _compiled(self, kind: str, body: str, space: dict[str, Any]) -> Check:
+        """Python source for the rows that are in order; `slow` takes the others."""
+        space["Unfit"] = Unfit
         exec(compile(body, f"<{kind} of {self.pred}>", "exec"), space)
         check: Check = space["check"]
         return check
@@ -233,7 +316,7 @@ def check(raw):
 
     # ------------------------------------------------------------------- the slow way
 
-    def _by_python(self, raw: Any) -> Row | Reject:
+    def _slowly_by_python(self, converters: Sequence[Converter], raw: Any) -> Row | Reject:
         if isinstance(raw, Reject):
             return raw
         if isinstance(raw, Unreadable):
@@ -248,15 +331,15 @@ def check(raw):
                 if len(near) != 1:
                     return Reject(self.pred, raw, f"column `{name}` is missing")
                 values.append(raw[near[0]])
-            return self._converted(raw, values, self._python)
+            return self._converted(raw, values, converters)
         if isinstance(raw, str | bytes) or not isinstance(raw, Sequence):
             return Reject(self.pred, raw, f"{shown(raw)} is not a row")
-        return self._converted(raw, raw, self._python)
+        return self._converted(raw, raw, converters)
 
-    def _by_text(self, raw: Any) -> Row | Reject:
+    def _slowly_by_text(self, converters: Sequence[Converter], raw: Any) -> Row | Reject:
         if isinstance(raw, Unreadable):
             return Reject(self.pred, raw.raw, raw.reason)
-        return self._converted(raw, raw, self._text)
+        return self._converted(raw, raw, converters)
 
     def _converted(
         self, raw: object, values: Sequence[Any], converters: Sequence[Converter]
@@ -267,10 +350,25 @@ def check(raw):
         result = []
         for position, (value, convert) in enumerate(zip(values, converters, strict=True)):
             try:
-                result.append(self._ranged(position, convert)(value))
+                result.append(convert(value))
             except Unfit as unfit:
                 return Reject(self.pred, raw, f"column `{self.names[position]}`: {unfit}")
         return tuple(result)
+
+
+def _in_unit(unit: str, convert: Converter, value: Any) -> Value:
+    return convert(scaled(value, unit) if value.__class__ is int else value)
+
+
+def _listed(items: Iterable[str]) -> str:
+    return f"({''.join(f'{item}, ' for item in items)})"
+
+
+def _unless_unfit(result: str) -> str:
+    return f"""try:
+                return {result}
+            except Unfit:
+                pass"""
 
 
 def _ranges(predicate: Predicate, types: Sequence[Type | None]) -> dict[int, tuple[Range, ...]]:
@@ -289,8 +387,11 @@ def _ranges(predicate: Predicate, types: Sequence[Type | None]) -> dict[int, tup
     return found
 
 
-def _tests(name: str, type_: Type | None, ranges: Sequence[Range], is_clock: bool) -> list[str]:
-    """When a Python value is of its column's type as it stands."""
+def _tests(
+    name: str, type_: Type | None, ranges: Sequence[Range], is_clock: bool, is_trusted: bool
+) -> list[str]:
+    """When a Python value is of its column's type as it stands; `is_trusted`: as a time it is
+    known to be in microseconds."""
     limits = None
     if ranges:
         limits = max(r.low for r in ranges), min(r.high for r in ranges)
@@ -304,7 +405,8 @@ def _tests(name: str, type_: Type | None, ranges: Sequence[Range], is_clock: boo
             return [f"{name}.__class__ is float and {low!r} <= {name} <= {high!r}"]
         case Type.TIME:
             low, high = limits or (FIRST_TIME, LAST_TIME)
-            low, high = max(low, FIRST_TIME), min(high, LAST_TIME)
+            usual = (FIRST_TIME, LAST_TIME) if is_trusted else (USUAL_FIRST, USUAL_LAST - 1)
+            low, high = max(low, usual[0]), min(high, usual[1])
             return [f"{name}.__class__ is int and {low} <= {name} <= {high}"]
         case None if not is_clock:
             return [

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamlog.runtime.ingest import HOLDING, Checker, Unreadable
+from streamlog.runtime.ingest import HOLDING, Checker
 from streamlog.syntax.ast import Type, Value
 
 if TYPE_CHECKING:
     from streamlog.runtime.executor import Row
     from streamlog.runtime.sources import Input, Rows
-
-_PER_MICROSECOND = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 def read_parquet(source: Input, checker: Checker) -> Rows:
@@ -42,37 +40,38 @@ def _rows(file: Any, path: Path, header: bool, checker: Checker) -> Rows:
         wanted = list(range(len(checker.names)))
         if len(names) != len(wanted):
             raise SourceError(f"'{path}' has {len(names)} columns where {len(wanted)} are wanted")
+    types = [file.schema_arrow.field(i).type for i in wanted]
+    units = {i: unit for i, type_ in enumerate(types) if (unit := _unit(type_))}
     number = 0
-    check = checker.row
+    check = checker.row_of(units)
     for batch in file.iter_batches():
-        columns = [list(_values(batch.column(i))) for i in wanted]
+        columns = [_values(batch.column(i)) for i in wanted]
         for raw in zip(*columns, strict=True) if columns else [()] * batch.num_rows:
             number += 1
-            bad = next((v for v in raw if v.__class__ is Unreadable), None)
-            row = check(raw if bad is None else Unreadable(raw, bad.reason))
+            row = check(raw)
             yield row if row.__class__ is tuple else placed(row, path, number)
 
 
-def _values(column: Any) -> Iterator[Any]:
-    """A column's values; times and durations as microseconds, which is what rows hold."""
+def _unit(type_: Any) -> str | None:
+    """In which the values of a column count, if they are times or durations."""
+    import pyarrow as pa
+
+    if pa.types.is_date(type_):
+        return "ms"
+    is_counted = pa.types.is_timestamp(type_) or pa.types.is_duration(type_)
+    return str(type_.unit) if is_counted else None
+
+
+def _values(column: Any) -> list[Any]:
+    """Times and durations as numbers of their unit."""
     import pyarrow as pa
 
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
-    if not (pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type)):
-        return iter(column.to_pylist())
-    unit = column.type.unit
-    whole = column.cast(pa.int64()).to_pylist()
-    if unit == "ns":
-        return (_from_nanoseconds(v) for v in whole)
-    factor = _PER_MICROSECOND[unit]
-    return (None if v is None else v * factor for v in whole)
-
-
-def _from_nanoseconds(value: int | None) -> Any:
-    if value is None or value % 1000 == 0:
-        return None if value is None else value // 1000
-    return Unreadable(value, f"the time {value} ns is finer than a microsecond")
+    if _unit(column.type):
+        column = column.cast(pa.int64())
+    values: list[Any] = column.to_pylist()
+    return values
 
 
 # ---------------------------------------------------------------------------------- writing

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from streamlog.analysis.types import TypeTable, settled
+from streamlog.plan.python.terms import name
 from streamlog.plan.steps import RulePlan
 from streamlog.runtime.executor import BEGIN, LimitError
 from streamlog.runtime.functions import EvaluationError, reason
 from streamlog.runtime.memory import size
-from streamlog.syntax.ast import Rule
+from streamlog.runtime.values import shown, written
+from streamlog.syntax.ast import Rule, Value
 from streamlog.syntax.pretty import pretty
+from streamlog.syntax.walk import variables
 
 
 class Rounds:
@@ -68,23 +73,67 @@ def out_of_memory(
     return LimitError(f"stopped for lack of memory{allowed}: more was needed for {where}")
 
 
-def explained(error: Exception, source: str, rules: Mapping[int, Rule]) -> EvaluationError:
-    """The error with the rule whose generated code it came from; `rules` by line of `source`."""
+def explained(
+    error: Exception, source: str, text: str, rules: Mapping[int, Rule], types: TypeTable
+) -> EvaluationError:
+    """The error with the rule whose generated code it came from, and the values of the rule's
+    variables there; `rules` by line of the `text` of `source`."""
     rule = _rule_of(error, source, rules)
-    if rule is None and not isinstance(error, EvaluationError):
+    if rule is None:
+        if isinstance(error, EvaluationError):
+            return error
         raise error  # not the rules' fault
-    where = f" in the rule at {place(rule)}: {in_a_line(rule)}" if rule else ""
-    return EvaluationError(f"{reason(error)}{where}")
+    values = _values_in(error, source, text, rules)
+    named = [
+        f"{variable} = {shown(written(value, settled(types.variable(rule, variable))))}"
+        for variable, value in values.items()
+    ]
+    where = f" in the rule at {place(rule)}: {in_a_line(rule)}"
+    with_values = f" (with {', '.join(named)})" if named else ""
+    return EvaluationError(f"{reason(error)}{where}{with_values}", rule, values)
 
 
 def _rule_of(error: BaseException, source: str, rules: Mapping[int, Rule]) -> Rule | None:
     rule: Rule | None = None
+    for _, line in _generated(error, source):
+        rule = rules.get(line, rule)
+    return rule
+
+
+def _values_in(
+    error: BaseException, source: str, text: str, rules: Mapping[int, Rule]
+) -> dict[str, Value]:
+    """What the variables of a rule stood for when its generated code failed. Those that are set
+    further below hold values of an earlier row."""
+    lines = text.splitlines()
+    found: dict[str, Value] = {}
+    for frame, at in _generated(error, source):
+        if (rule := rules.get(at)) is None:
+            continue
+        above: list[str] = []
+        depth = _depth(lines[at - 1])
+        for number in range(at - 1, 0, -1):
+            if rules.get(number) is rule and _depth(lines[number - 1]) <= depth:
+                depth = _depth(lines[number - 1])
+                above.append(lines[number - 1])
+        words = set(re.findall(r"\w+", "\n".join(above)))
+        for var in variables(rule):
+            if not var.is_anonymous and name(var) in words and name(var) in frame:
+                found[var.name] = frame[name(var)]
+    return found
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _generated(error: BaseException, source: str) -> Iterator[tuple[Mapping[str, Any], int]]:
+    """The local variables and the line of each call of generated code that has failed."""
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == source:
-            rule = rules.get(trace.tb_lineno, rule)
+            yield trace.tb_frame.f_locals, trace.tb_lineno
         trace = trace.tb_next
-    return rule
 
 
 def in_a_line(rule: Rule) -> str:

@@ -54,7 +54,7 @@ def open_sink(path: Path, names: Sequence[str], types: Types) -> Sink:
     try:
         if kind == PARQUET:
             return _Parquet(path, names, types)
-        return _Text(path.open("wb"), names, types, kind)
+        return TextSink(path.open("wb"), names, types, kind)
     except OSError as error:
         raise _unwritable(path, error) from None
 
@@ -93,8 +93,17 @@ def _not_empty(path: Path) -> SourceError:
     )
 
 
+_WRITTEN_AS_THEY_ARE = frozenset({Type.INT, Type.FLOAT, Type.STRING})
+
+
 def csv_lines(rows: Iterable[Row], types: Types) -> str:
     """Rows as lines of a CSV file."""
+    rows = list(rows)
+    if _WRITTEN_AS_THEY_ARE.issuperset(types):
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        if "\r" not in (lines := text.getvalue()):
+            return lines
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     careful = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
@@ -117,7 +126,7 @@ def json_object(row: Row, names: Sequence[str], types: Types) -> dict[str, Any]:
     return {n: written(v, t) for n, v, t in zip(names, row or HOLDING, types, strict=True)}
 
 
-class _Text:
+class TextSink:
     def __init__(
         self,
         file: BinaryIO,
@@ -136,6 +145,11 @@ class _Text:
             return
         objects = (json_object(row, self.names, self.types) for row in rows)
         self._add("".join(f"{json.dumps(o, ensure_ascii=False)}\n" for o in objects))
+
+    def write_lines(self, lines: Iterable[str]) -> None:
+        """Rows as `csv_lines` would write them."""
+        self._head()
+        self._add("\n".join(lines) + "\n")
 
     def _head(self) -> None:
         if self.kind == CSV and not self.written.size:
@@ -157,7 +171,9 @@ class _Text:
         self.file.close()
 
 
-def _resumed(path: Path, names: Sequence[str], types: Types, kind: str, mark: Mark | None) -> _Text:
+def _resumed(
+    path: Path, names: Sequence[str], types: Types, kind: str, mark: Mark | None
+) -> TextSink:
     if mark and (reason := problem(path, mark, "written to")):
         raise SourceError(reason)
     size = mark["bytes"] if mark else 0
@@ -171,7 +187,7 @@ def _resumed(path: Path, names: Sequence[str], types: Types, kind: str, mark: Ma
     except BaseException:
         file.close()
         raise
-    return _Text(file, names, types, kind, Prefix.of(path, size))
+    return TextSink(file, names, types, kind, Prefix.of(path, size))
 
 
 class _Parquet:

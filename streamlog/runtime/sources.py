@@ -12,7 +12,7 @@ import csv
 import io
 import json
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from itertools import islice
 from pathlib import Path
@@ -21,10 +21,12 @@ from typing import Any, TextIO, TypeAlias
 from attrs import frozen
 
 from streamlog.compiler import Program
+from streamlog.diagnostics import did_you_mean
 from streamlog.runtime.executor import BEGIN, Row
 from streamlog.runtime.ingest import Check, Checker, Reject, Unreadable
 from streamlog.runtime.prefix import Prefix, Recorded
 from streamlog.runtime.values import shown
+from streamlog.syntax.walk import atoms
 
 Rows: TypeAlias = Generator[Row | Reject, None, None]
 
@@ -366,6 +368,26 @@ def declared_inputs(program: Program, *, header: bool = True) -> list[Input]:
             path = inside(program, str(option.value.value), option.span.source.path)
             found.append(Input(name, path, header))
     return found
+
+
+def check_inputs(program: Program, given: Collection[str], way_out: str) -> None:
+    """Raise `SourceError` if rules read a stream or table that is not given and has no facts
+    either. `{name}` in the way out stands for the first of them."""
+    schema = program.schema
+    read = {atom.pred for rule in program.closed.schema.rules for atom in atoms(rule.body)}
+    missing = [
+        schema[name]
+        for name in schema.inputs
+        if name in read and name not in given and name not in schema.facts_of
+    ]
+    if not missing:
+        return
+    first, names = missing[0], " and ".join(f"`{p.name}`" for p in missing)
+    kind = "stream" if first.temporal else "table"
+    what = f"{kind} {names} has" if len(missing) == 1 else f"the inputs {names} have"
+    near = did_you_mean(first.name, (name for name in schema.predicates if name != first.name))
+    hint = f" (did you mean `{near}`?)" if near and first.declaration is None else ""
+    raise SourceError(f"{what} no rows{hint}: {way_out.format(name=first.name)}")
 
 
 def inside(program: Program, path: str, declared_in: str) -> Path:

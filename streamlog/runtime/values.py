@@ -19,13 +19,22 @@ from typing import Any, TypeAlias
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type, Value
 from streamlog.syntax.literals import EPOCH, MICROSECOND, UNITS
 from streamlog.syntax.pretty import duration_text, time_text
+from streamlog.syntax.time_form import TIME_UNITS
 
 Converter: TypeAlias = Callable[[Any], Value]
 
-# The calendar's years 1 to 9999. A timestamp outside them is a slip: seconds or nanoseconds
-# where microseconds are meant, or noise.
-FIRST_TIME = (datetime.min.replace(tzinfo=timezone.utc) - EPOCH) // MICROSECOND
-LAST_TIME = (datetime.max.replace(tzinfo=timezone.utc) - EPOCH) // MICROSECOND
+
+def _microseconds(moment: datetime) -> int:
+    return (moment.replace(tzinfo=timezone.utc) - EPOCH) // MICROSECOND
+
+
+# The calendar's years 1 to 9999. A timestamp outside them is a slip: nanoseconds where
+# microseconds are meant, or noise.
+FIRST_TIME, LAST_TIME = _microseconds(datetime.min), _microseconds(datetime.max)
+# A number outside these years hardly counts microseconds.
+USUAL_FIRST = _microseconds(datetime(1990, 1, 1))
+USUAL_LAST = _microseconds(datetime(2100, 1, 1))
+UNIT_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 
 _TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
@@ -33,6 +42,7 @@ _TIME = re.compile(
     r"(Z|[+-][0-9]{2}:?[0-9]{2})?)?",
     re.ASCII,
 )
+NUMBER = re.compile(r"[+-]?[0-9]{1,25}(\.[0-9]{1,25})?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,25}", re.ASCII)
 _FLOAT = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,6})?", re.ASCII)
 _DURATION = re.compile(r"(-?[0-9]{1,19}(?:\.[0-9]{1,19})?) ?([a-z]+)", re.ASCII)
@@ -57,13 +67,14 @@ def to_int(value: Any) -> int:
     if value.__class__ is str:
         return int_of(value)
     if value.__class__ is not int:
-        value = _whole(value, "int")
+        value = whole(value, "int")
     if INT64_MIN <= value <= INT64_MAX:
         return int(value)
     raise Unfit(f"{shown(value)} does not fit into 64 bits")
 
 
-def _whole(value: Any, wanted: str) -> int:
+def whole(value: Any, wanted: str) -> int:
+    """An int from whatever is one."""
     if value is None:
         raise Unfit("a value is missing")
     if not isinstance(value, bool):
@@ -167,14 +178,34 @@ def to_time(value: Any) -> int:
             value = datetime(value.year, value.month, value.day)
         if value.tzinfo is None:
             value = value.replace(tzinfo=timezone.utc)
-        return _calendar((value - EPOCH) // MICROSECOND, value)
-    return _calendar(_whole(value, "time"), value)
+        if getattr(value, "nanosecond", 0):  # pandas'
+            raise Unfit(f"the time {value} is finer than a microsecond")
+        return in_calendar((value - EPOCH) // MICROSECOND, shown(value))
+    return _of_microseconds(whole(value, "time"))
 
 
-def _calendar(time: int, value: object) -> int:
+def in_calendar(time: int, text: str) -> int:
     if FIRST_TIME <= time <= LAST_TIME:
         return time
-    raise Unfit(f"the time {shown(value)} lies outside the years 1 to 9999")
+    raise Unfit(f"the time {text} lies outside the years 1 to 9999")
+
+
+def _of_microseconds(number: int) -> int:
+    if FIRST_TIME <= number <= LAST_TIME:
+        return number
+    unit = likely_unit(number)
+    hint = f"; if it counts {UNIT_NAMES[unit]}, declare `time({unit})`" if unit else ""
+    raise Unfit(f"the time {shown(number)} lies outside the years 1 to 9999{hint}")
+
+
+def is_usual(time: int) -> bool:
+    """Whether it lies in the years in which most data do: 1990 to 2099."""
+    return USUAL_FIRST <= time < USUAL_LAST
+
+
+def likely_unit(number: int) -> str | None:
+    """The unit in which a number is a time of those years."""
+    return next((unit for unit, per in TIME_UNITS.items() if is_usual(int(number * per))), None)
 
 
 # Rows are many and seconds are few, so what a second means is remembered, both ways.
@@ -230,7 +261,7 @@ def _time_of_any(text: str) -> int:
     if hours > 23 or minutes > 59:
         raise Unfit(f"there is no such offset as in {shown(text)}")
     offset = (hours * 60 + minutes) * 60_000_000
-    return _calendar(time + (offset if zone[0] == "-" else -offset), text)
+    return in_calendar(time + (offset if zone[0] == "-" else -offset), shown(text))
 
 
 def _time_of_other(text: str) -> int:
@@ -238,7 +269,7 @@ def _time_of_other(text: str) -> int:
     if not stripped:
         raise Unfit("a value is missing")
     if _INTEGER.fullmatch(stripped):
-        return _calendar(int(stripped), stripped)
+        return _of_microseconds(int(stripped))
     if stripped != text:
         return time_of(stripped)
     if re.fullmatch(r"[0-9T :.-]+\.[0-9]{7,}(Z|[+-][0-9:]+)?", text):
@@ -251,7 +282,7 @@ def to_duration(value: Any) -> int:
     if isinstance(value, timedelta):
         return to_int(value // MICROSECOND)
     if value.__class__ is not str:
-        return to_int(value) if isinstance(value, int) else to_int(_whole(value, "duration"))
+        return to_int(value) if isinstance(value, int) else to_int(whole(value, "duration"))
     match = _DURATION.fullmatch(value.strip())
     if match is None:
         try:
@@ -260,10 +291,10 @@ def to_duration(value: Any) -> int:
             raise Unfit(str(unfit).replace("valid int", "valid duration")) from None
     if match[2] not in UNITS:
         raise Unfit(f"{shown(match[2])} is not a unit of time: the units are {', '.join(UNITS)}")
-    whole = Fraction(match[1]) * UNITS[match[2]]
-    if whole.denominator != 1:
+    length = Fraction(match[1]) * UNITS[match[2]]
+    if length.denominator != 1:
         raise Unfit(f"{shown(value)} is not a whole number of microseconds")
-    return to_int(int(whole))
+    return to_int(int(length))
 
 
 def to_any(value: Any) -> Value:

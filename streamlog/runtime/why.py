@@ -173,7 +173,7 @@ class _Search:
         self.types = engine.program.types
         self.sets: dict[str, frozenset[Row]] = {}
         self.solver = Solver(engine.program, self.types, engine.relation)
-        self.conjunctions: dict[int, _Conjunction] = {}  # by the id of the body
+        self.conjunctions: dict[Rule, list[_Conjunction]] = {}
         self.absences = Absences(engine)
         self.ways: dict[Fact, list[_Way]] = {}
 
@@ -280,11 +280,11 @@ class _Search:
             else:
                 yield from found
 
-    def _conjunctions(self, rule: Rule) -> Iterator[_Conjunction]:
-        for body in branches(rule.body):
-            if id(body) not in self.conjunctions:
-                self.conjunctions[id(body)] = _Conjunction(self.solver, rule, body)
-            yield self.conjunctions[id(body)]
+    def _conjunctions(self, rule: Rule) -> list[_Conjunction]:
+        if rule not in self.conjunctions:
+            bodies = branches(rule.body)
+            self.conjunctions[rule] = [_Conjunction(self.solver, rule, body) for body in bodies]
+        return self.conjunctions[rule]
 
     def _grouped(self, solutions: Iterable[_Way], fact: Fact) -> Iterator[_Way]:
         """All solutions of the group, once each. For `min` and `max` the best is the reason."""

@@ -3,8 +3,8 @@
 from pyspark.sql import DataFrame
 
 from streamlog.spark.batch import Answers, Metrics, run
+from streamlog.spark.run_status import Status
 from streamlog.spark.session import session
 from streamlog.spark.start import Running, start
-from streamlog.spark.watching import Status
 
 __all__ = ["Answers", "DataFrame", "Metrics", "Running", "Status", "run", "session", "start"]

@@ -14,13 +14,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as W  # noqa: N817
 from pyspark.sql import functions as F  # noqa: N812
 
+from streamlog.runtime.columns import ColumnTypes
+from streamlog.runtime.evaluation import clamped
 from streamlog.runtime.executor import BEGIN
 from streamlog.runtime.progress import Clock
 from streamlog.spark import wire
-from streamlog.spark.columns import ColumnTypes
-from streamlog.spark.evaluation import clamped
-from streamlog.spark.ingest import PLACE, REASON, TEXT
-from streamlog.spark.written import as_written
+from streamlog.spark.format_sql import as_written
+from streamlog.spark.ingest import ODD, PLACE, REASON, TEXT
 from streamlog.syntax.ast import Type
 
 
@@ -32,12 +32,13 @@ class Seen:
     rejected: int
     late: int
     latest: int | None  # the latest time of a good row
+    odd: str | None  # about one of them
 
 
 def united(frames: Mapping[str, DataFrame], types: ColumnTypes, width: int) -> DataFrame:
     """Checked rows of several streams in one DataFrame."""
     packed = [
-        wire.packed(rows, name, types[name], width, also=(PLACE, REASON, TEXT))
+        wire.packed(rows, name, types[name], width, also=(PLACE, REASON, TEXT, ODD))
         for name, rows in sorted(frames.items())
     ]
     return reduce(DataFrame.unionAll, packed)
@@ -68,6 +69,7 @@ def look(new: DataFrame, clocks: Iterable[Clock]) -> dict[str, Seen]:
             F.count_if(_of(clock.stream) & F.col(REASON).isNotNull()),
             F.count_if(_good(clock) & late),
             F.max(F.when(_good(clock), F.col("i0"))),
+            F.min(F.when(_good(clock), F.col(ODD))),
         ]
     columns = [c for columns in found.values() for c in columns]
     row = new.agg(*(c.alias(f"x{i}") for i, c in enumerate(columns))).first()

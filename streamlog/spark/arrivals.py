@@ -9,11 +9,11 @@ from attrs import field, frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from streamlog.runtime.evaluation import clamped
 from streamlog.runtime.executor import BEGIN, END
 from streamlog.runtime.progress import Progress
 from streamlog.spark import arrival, wire
 from streamlog.spark.arrival import Seen
-from streamlog.spark.evaluation import clamped
 from streamlog.spark.inputs import REPORT_TYPES, Inputs
 from streamlog.spark.retained_rows import BUFFER, ROWS, RetainedRows, Shelves
 

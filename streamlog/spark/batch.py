@@ -6,7 +6,7 @@ for is not computed, except that recursion over DataFrames runs when `run` is ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from attrs import field, frozen
 from pyspark.sql import DataFrame, SparkSession
@@ -17,14 +17,15 @@ from streamlog.plan.paths import Paths, Unlike
 from streamlog.plan.pivot import how_many
 from streamlog.plan.recognise import recursions
 from streamlog.plan.strategies import NO_PATHS, Choice, choose
+from streamlog.runtime.columns import ColumnTypes, column_types
+from streamlog.runtime.evaluation import Moment, context
 from streamlog.runtime.executor import BEGIN, END, Limits
 from streamlog.runtime.frontier import Frontiers
 from streamlog.runtime.ingest import REPORT
-from streamlog.spark.columns import ColumnTypes, column_types
-from streamlog.spark.evaluation import Batch, Evaluation, Moment, context
+from streamlog.spark.evaluation import Batch, Evaluation, release
 from streamlog.spark.failures import explained
 from streamlog.spark.graph_calls import available
-from streamlog.spark.inputs import Inputs
+from streamlog.spark.inputs import Inputs, check_given
 from streamlog.spark.session import Jobs, session, usable
 from streamlog.spark.sinks import shown
 
@@ -74,7 +75,7 @@ class Answers(Mapping[str, DataFrame]):
 
     def release(self) -> None:
         """Free what was kept for answers that are read several times."""
-        self._batch.release()
+        release(self._batch)
 
 
 def run(
@@ -85,16 +86,19 @@ def run(
     limits: Limits | None = None,
     spark: SparkSession | None = None,
     kernels: int | None = None,
+    empty: Collection[str] = (),
 ) -> Answers:
     """Evaluate a compiled program over the rows of its streams and tables.
 
     Columns are matched by name, else by position. Files that the program names with `from` are
-    read when no DataFrame is given. `strategy` overrides the choice for recursive rules, `kernels`
+    read when no DataFrame is given; an input that has no rows must be named in `empty`, so that
+    none is forgotten. `strategy` overrides the choice for recursive rules, `kernels`
     that of how many kernels share the rows of rules that have a pivot.
     """
+    check_given(program, inputs, empty)
     frames = list(inputs.values())
     spark = usable(frames[0].sparkSession) if frames and spark is None else spark or session()
-    given = Inputs.of(spark, program, inputs)
+    given = Inputs.of(spark, program, inputs, empty)
     return evaluate(program, given, strategy=strategy, limits=limits, kernels=kernels)
 
 

@@ -19,13 +19,14 @@ from streamlog.compiler import Planned
 from streamlog.kernel.stores import Chosen
 from streamlog.plan.parts import Strategy, stages
 from streamlog.plan.strategies import choose
+from streamlog.runtime.columns import column_types, types_of_rows
+from streamlog.runtime.evaluation import Moment, context
 from streamlog.runtime.executor import BEGIN, END, Limits, Row
 from streamlog.runtime.frontier import Frontiers
+from streamlog.runtime.keeping import Keeping, Kept
 from streamlog.spark import wire
-from streamlog.spark.columns import column_types, types_of_rows
-from streamlog.spark.evaluation import Evaluation, Moment, context
+from streamlog.spark.evaluation import Evaluation, release
 from streamlog.spark.failures import explained
-from streamlog.spark.keeping import Keeping, Kept
 from streamlog.spark.session import Jobs, session
 
 ROWS = "rows "
@@ -86,7 +87,7 @@ class SparkExecutor:
                 for number, state in batch.states.items()
             )
             found = reduce(DataFrame.unionAll, out).toArrow() if out else None
-            batch.release()
+            release(batch)
         tables = {} if found is None else wire.decode(found)
         for number in batch.states:
             assert found is not None

@@ -1,61 +1,30 @@
-"""Semi-naive recursion over DataFrames: rounds of queries until nothing is new.
+"""Relations that a recursion over DataFrames adds to.
 
 Each round is one job. What it finds is cut off from the queries that found it, so plans do not
-grow, and its rows are counted by the same job. `Total` and `Delta` are versions of a relation that
-queries name (`plan.sql.Version`); `New` is what a round finds before what is known is taken away.
+grow, and its rows are counted by the same job.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-from attrs import field, frozen, mutable
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
+from attrs import field, mutable
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
-from streamlog.plan.sql import Version
-from streamlog.plan.steps import RulePlan
-from streamlog.runtime.executor import Limits
-from streamlog.runtime.rounds import cut_short, rows_of
-from streamlog.spark.failures import lacks_memory, out_of_memory
+from streamlog.runtime.fixpoint import Delta
 
 # So many pieces a relation may be in before they are put together.
 _PIECES = 8
 
 
-@frozen
-class Delta:
-    """The rows that the last round has added."""
-
-    rows: DataFrame
-    count: int
-
-
-@frozen
-class New:
-    """Rows that a round has found, some of them perhaps known."""
-
-    rows: DataFrame
-
-    def beyond(self, total: Total) -> Delta:
-        """The job of a round: what was not known, counted and stored."""
-        rows = self.rows.distinct()
-        if (known := total.rows) is not None:
-            rows = rows.join(known, on=rows.columns, how="left_anti")
-        return _stored(rows)
-
-
 @mutable
 class Total:
-    """All rows so far, in pieces: those from before the batch, and what each round has added."""
+    """All rows so far (`runtime.fixpoint.Total`), in pieces."""
 
     before: DataFrame | None
-    pieces: list[Delta] = field(factory=list)
+    pieces: list[Delta[DataFrame]] = field(factory=list)
 
     @property
     def rows(self) -> DataFrame | None:
@@ -72,7 +41,14 @@ class Total:
     def count(self) -> int:
         return sum(p.count for p in self.pieces)
 
-    def add(self, delta: Delta) -> None:
+    def beyond(self, found: DataFrame) -> Delta[DataFrame]:
+        """The job of a round."""
+        rows = found.distinct()
+        if (known := self.rows) is not None:
+            rows = rows.join(known, on=rows.columns, how="left_anti")
+        return _stored(rows)
+
+    def add(self, delta: Delta[DataFrame]) -> None:
         if not delta.count:
             return
         self.pieces.append(delta)
@@ -85,7 +61,7 @@ class Total:
             self.pieces = [merged]
 
 
-def _stored(rows: DataFrame) -> Delta:
+def _stored(rows: DataFrame) -> Delta[DataFrame]:
     counting = Observation()
     kept = rows.observe(counting, F.count(F.lit(1)).alias("rows")).localCheckpoint(eager=True)
     return Delta(_afresh(kept), int(counting.get["rows"]))
@@ -100,50 +76,3 @@ def _afresh(rows: DataFrame) -> DataFrame:
         stored.queryExecution().toRdd(), stored.schema(), False
     )
     return DataFrame(plain, spark)
-
-
-Register = Callable[[str, Version, DataFrame | None], None]
-Versions = Sequence[tuple[RulePlan, int | None]]  # from the new rows of which goal
-Find = Callable[[Versions], Mapping[str, DataFrame]]
-
-
-def fixpoint(
-    rules: list[RulePlan],
-    before: Mapping[str, DataFrame | None],
-    register: Register,
-    find: Find,
-    limits: Limits,
-) -> tuple[dict[str, Total], int]:
-    """All that the rules of a component give, and in how many rounds.
-
-    `before` has the component's predicates, with what is known of them. `find` makes queries of
-    conjunctions, each over everything or from the new rows of one of its goals.
-    """
-    totals = {pred: Total(known) for pred, known in before.items()}
-    versions: Versions = [(rule, None) for rule in rules]
-    rounds, began = 0, time.monotonic()
-    while versions:
-        for pred, total in totals.items():
-            register(pred, Version.TOTAL, total.rows)
-        try:
-            deltas = {p: New(rows).beyond(totals[p]) for p, rows in find(versions).items()}
-        except (PySparkException, Py4JError) as error:
-            if not lacks_memory(error):
-                raise
-            raise out_of_memory(f"round {rounds + 1:,}: {rows_of(totals, rules)}") from error
-        rounds += 1
-        for pred, delta in deltas.items():
-            totals[pred].add(delta)
-            register(pred, Version.DELTA, delta.rows)
-        grown = {pred for pred, delta in deltas.items() if delta.count}
-        versions = [
-            (rule, number)
-            for rule in rules
-            for number, pipeline in enumerate(rule.pipelines)
-            if pipeline.start is not None and pipeline.start.pred in grown
-        ]
-        derived = sum(total.count for total in totals.values())
-        limit = limits.reached(rounds, derived, time.monotonic() - began)
-        if limit and versions:
-            raise cut_short(totals, rules, limit, rounds, derived)
-    return totals, rounds

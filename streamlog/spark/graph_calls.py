@@ -152,7 +152,7 @@ def connected_components(nodes: DataFrame, arcs: DataFrame) -> DataFrame:
     """The nodes with a number that is the same within a component.
 
     `nodes` and `arcs` are cut, and the ids are integers: others GraphFrames would number too, but
-    keep the numbers cached for ever.
+    keep the numbers cached forever.
     """
     spark = nodes.sparkSession
     jvm: Any = spark._jvm

@@ -28,13 +28,14 @@ from pyspark.sql.types import StringType, StructType
 from streamlog.compiler import Program
 from streamlog.runtime.executor import Row
 from streamlog.runtime.ingest import HOLDING, Checker, Reject
+from streamlog.runtime.time_forms import doubt
 from streamlog.spark import wire
 from streamlog.spark.numbering import NUMBER, located, numbered
 from streamlog.spark.records import RECORD, SOUND, Columns, Form, Records
-from streamlog.spark.values import clock, is_read, value, whole
+from streamlog.spark.values import NOTHING, clock, counted, is_odd, is_read, value, whole
 from streamlog.syntax.ast import Type
 
-PLACE, REASON, TEXT, GOOD = "place", "reason", "text", "good"
+PLACE, REASON, TEXT, GOOD, ODD = "place", "reason", "text", "good", "odd"
 _CERTAIN, _FOUND = "certain", "found"
 # In place of a reason: the record is not a row, such as a blank line.
 _NO_ROW = ""
@@ -42,27 +43,36 @@ _NO_ROW = ""
 Types = tuple[Type, ...]
 
 
-def values(
-    records: Records, program: Program, pred: str, types: Types, *, only_certain: bool = False
-) -> DataFrame:
-    """The rows of a predicate: `c0`, `c1`, …, and whether they are `good`; with `only_certain`,
-    whether SQL is certain of them, for which no row goes to Python.
+def certain(records: Records, program: Program, pred: str, types: Types) -> DataFrame:
+    """The rows of a predicate, `c0`, `c1`, …, whether SQL is certain of them (`good`), and what
+    is `odd` about them.
 
-    `types` are those of the columns on Spark.
+    No row goes to Python. `types` are those of the columns on Spark.
     """
-    found = []
+    frames = []
     for part in records.parts:
         check = _Check.of(part.form, program, pred, types)
         rows = check.fast(part.frame)
-        good = _CERTAIN
-        if check.is_reading and not only_certain:
+        frames.append(rows.selectExpr(*check.columns, f"{_CERTAIN} AS {GOOD}", check.odd))
+    return _union(frames)
+
+
+def values(records: Records, program: Program, pred: str, types: Types) -> DataFrame:
+    """The rows of a predicate, `c0`, `c1`, …, whether they are `good`, and what is `odd` about
+    them."""
+    frames = []
+    for part in records.parts:
+        check = _Check.of(part.form, program, pred, types)
+        rows, good = check.fast(part.frame), _CERTAIN
+        if check.is_reading:
             rows, good = check.slow(rows), f"{REASON} IS NULL"
-        found.append(rows.selectExpr(*check.columns, f"{good} AS {GOOD}"))
-    return _union(found)
+        frames.append(rows.selectExpr(*check.columns, f"{good} AS {GOOD}", check.odd))
+    return _union(frames)
 
 
 def checked(records: Records, program: Program, pred: str, types: Types) -> DataFrame:
-    """`c0`, `c1`, …, and of a bad row its `place`, the `reason`, and the row as a `text`.
+    """`c0`, `c1`, …, and of a bad row its `place`, the `reason`, and the row as a `text`; of a
+    good one what is `odd` about it.
 
     The place of a line is its file alone.
     """
@@ -71,18 +81,19 @@ def checked(records: Records, program: Program, pred: str, types: Types) -> Data
         check = _Check.of(part.form, program, pred, types)
         place = f"IF({REASON} IS NULL, NULL, {part.place}) AS {PLACE}"
         rows = check.slow(check.fast(part.frame))
-        found.append(rows.selectExpr(*check.columns, place, REASON, TEXT))
+        found.append(rows.selectExpr(*check.columns, place, REASON, TEXT, check.odd))
     return _union(found)
 
 
-def rejects(
+def uncertain(
     spark: SparkSession, records: Records, program: Program, pred: str, types: Types
 ) -> DataFrame:
-    """The bad rows of complete data: `place`, `reason`, `text`.
+    """The rows of complete data of which SQL is not certain, as the checker reads them: `c0`,
+    `c1`, …, and of a bad row its `place`, the `reason`, and the row as a `text`.
 
-    Files of lines are read anew for this, twice: for the bad rows, and to count the lines.
+    Files of lines are read twice for this: for these rows, and to count the lines before them.
     """
-    found = []
+    frames = []
     for part in records.parts:
         check = _Check.of(part.form, program, pred, types)
         place = part.place
@@ -93,9 +104,11 @@ def rejects(
             place = f"CONCAT({place}, ':', {NUMBER})"
         else:
             rows = check.fast(part.frame).where(f"NOT {_CERTAIN}")
-        bad = check.slow(rows).where(f"{REASON} IS NOT NULL")
-        found.append(bad.selectExpr(f"{place} AS {PLACE}", REASON, TEXT))
-    return _union(found)
+        rows = check.slow(rows)
+        frames.append(
+            rows.selectExpr(*check.columns, f"{place} AS {PLACE}", REASON, TEXT, check.odd)
+        )
+    return _union(frames)
 
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:
@@ -123,6 +136,8 @@ class _Check:
         """Whether there may be good rows of which SQL is not certain."""
         if self.checker.assumed or not isinstance(self.form, Columns):
             return True
+        if any(i not in self.form.units for i in self.checker.forms):
+            return True
         return any(map(is_read, self.form.held, self.types))
 
     def fast(self, records: DataFrame) -> DataFrame:
@@ -132,20 +147,45 @@ class _Check:
         tests = [SOUND]
         types = self.types or (Type.BOOL,)
         for i, (field, type_) in enumerate(zip(wire.columns(self.types), types, strict=True)):
-            held = self.form.held[i]
-            is_open = i == 0 and self.checker.temporal and self.checker.types[0] is None
-            found = clock(f"x{i}", held) if is_open else value(f"x{i}", held, type_)
-            made.append(f"CAST({found} AS {field.dataType.simpleString()}) AS c{i}")
+            made.append(f"CAST({self._value(i, type_)} AS {field.dataType.simpleString()}) AS c{i}")
             tests.append(f"c{i} IS NOT NULL")
             for wanted in self.checker.ranges.get(i, ()):
                 low, high = (_number(end, type_) for end in (wanted.low, wanted.high))
                 tests.append(f"c{i} BETWEEN {low} AND {high}")
+        for relation in self.checker.relations:
+            for left, right, most in relation.differences:
+                # Two ints may lie further apart than 64 bits reach.
+                tests.append(f"CAST(c{left} AS DECIMAL(20)) - c{right} <= {whole(most)}")
         if self.checker.assumed:  # by tables, which are short
             tests.append("FALSE")
         if not self.types:
             tests.append("c0")
         is_certain = f"COALESCE({' AND '.join(tests)}, FALSE) AS {_CERTAIN}"
         return rows.selectExpr("*", *made).selectExpr("*", is_certain)
+
+    def _value(self, i: int, type_: Type) -> str:
+        held, field = self.form.held[i], f"x{i}"
+        unit = self.form.units.get(i, "us")
+        if i not in self.form.units and i in self.checker.forms:
+            unit = self.checker.forms[i].unit
+            if not unit:  # a format, of which Python alone is certain
+                return NOTHING
+        if unit != "us":
+            return counted(field, held, type_, unit)
+        is_open = i == 0 and self.checker.temporal and self.checker.types[0] is None
+        return clock(field, held) if is_open else value(field, held, type_)
+
+    @property
+    def odd(self) -> str:
+        """Of a row with a number that is hardly a time: the position of its column, and itself."""
+        known = {*self.form.units, *self.checker.forms}
+        times = (i for i, t in enumerate(self.checker.types) if t is Type.TIME and i not in known)
+        found = (
+            f"WHEN {is_odd(f'x{i}', self.form.held[i], f'c{i}')} THEN CONCAT('{i} ', c{i})"
+            for i in times
+        )
+        cases = " ".join(found)
+        return f"CASE {cases} END AS {ODD}" if cases else f"CAST(NULL AS STRING) AS {ODD}"
 
     def slow(self, rows: DataFrame) -> DataFrame:
         """With those that the checker takes, and a reason for the others."""
@@ -204,6 +244,12 @@ class _Task:
 
 def _number(value: int | float, type_: Type) -> str:
     return f"{float(value)!r}D" if type_ is Type.FLOAT else whole(int(value))
+
+
+def doubt_of(program: Program, pred: str, odd: str) -> str:
+    """What to warn of, by what was `odd` about a row."""
+    position, number = map(int, odd.split())
+    return doubt(pred, program.schema.column_names[pred][position], number)
 
 
 # ------------------------------------------------------------------------ what the data tell

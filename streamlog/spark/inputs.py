@@ -2,47 +2,61 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial, reduce
 from math import inf
 from typing import Any
 from uuid import uuid4
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from streamlog.analysis.builtins import TICK
-from streamlog.analysis.schema import Kind
 from streamlog.analysis.types import Given
 from streamlog.compiler import Program
 from streamlog.diagnostics import did_you_mean
+from streamlog.runtime.columns import ColumnTypes, types_of_rows
 from streamlog.runtime.executor import Row
 from streamlog.runtime.ingest import REPORT, surface
-from streamlog.runtime.sources import declared_inputs
+from streamlog.runtime.sources import check_inputs, declared_inputs
 from streamlog.spark import wire
-from streamlog.spark.columns import ColumnTypes, types_of_rows
 from streamlog.spark.ingest import (
     GOOD,
+    ODD,
     PLACE,
     REASON,
     TEXT,
+    certain,
     checked,
     data_types,
-    rejects,
+    doubt_of,
+    uncertain,
     values,
 )
 from streamlog.spark.records import Records
 from streamlog.spark.sources import read
 from streamlog.syntax.ast import Type
-from streamlog.syntax.walk import atoms
 
 REPORT_TYPES: tuple[Type, ...] = (Type.STRING,) * len(REPORT)
 
 
 class InputError(Exception):
     """A DataFrame that the program has no use for."""
+
+
+def check_given(program: Program, inputs: Collection[str], empty: Collection[str]) -> None:
+    """That every DataFrame has a stream or table, and that none was forgotten."""
+    known = program.schema.inputs
+    for name in (*inputs, *empty):
+        if name not in known:
+            near = did_you_mean(name, known)
+            hint = f"; did you mean `{near}`?" if near else ""
+            raise InputError(f"the program has no stream or table `{name}`{hint}")
+    declared = (source.pred for source in declared_inputs(program))
+    way_out = "pass a DataFrame for `{name}`, or name it in `empty`"
+    check_inputs(program, {*inputs, *empty, *declared}, way_out)
+    if both := sorted({*inputs} & {*empty}):
+        raise InputError(f"`{both[0]}` has a DataFrame and is named in `empty`")
 
 
 @frozen
@@ -55,32 +69,41 @@ class Count:
 
 
 @frozen
+class Apart:
+    """The rows of an input of which SQL is not certain, read in Python and cached."""
+
+    rows: DataFrame  # `ingest.uncertain`
+    good: int
+    bad: int
+    certain: int  # how many others the input has
+    odd: str | None  # about one of the good ones
+
+
+@frozen
 class Inputs:
     spark: SparkSession
     program: Program
     records: Mapping[str, Records]
     types: Given  # what the data tell of the columns' types
     _counted: dict[str, Observation] = field(factory=dict, repr=False)
-    only_certain: bool = False  # without the rows that only Python can read
+    # The rows that only Python can read, once they have been read: `without_python`.
+    apart: Mapping[str, Apart] | None = None
 
     @staticmethod
     def of(
-        spark: SparkSession, program: Program, given: Mapping[str, DataFrame | Records]
+        spark: SparkSession,
+        program: Program,
+        given: Mapping[str, DataFrame | Records],
+        empty: Collection[str] = (),
     ) -> Inputs:
-        """Files that the program names are read for inputs that are not given."""
+        """Files that the program names are read for inputs that are neither given nor empty."""
         schema = program.schema
-        known = [n for n, p in schema.predicates.items() if p.kind is not Kind.DERIVED]
-        for name in given:
-            if name not in known:
-                near = did_you_mean(name, known)
-                hint = f"; did you mean `{near}`?" if near else ""
-                raise InputError(f"the program has no stream or table `{name}`{hint}")
         found: dict[str, Records] = {}
         for name, rows in given.items():
             names, _ = surface(schema.column_names[name], ())
             found[name] = rows if isinstance(rows, Records) else Records.of(rows, names, name)
         for source in declared_inputs(program, header=True):
-            if source.pred not in found:
+            if source.pred not in found and source.pred not in empty:
                 found[source.pred] = read(spark, source.path, source.pred, program)
         types: dict[tuple[str, int], Type] = {}
         for name, records in found.items():
@@ -100,49 +123,100 @@ class Inputs:
 
     def _good(self, types: ColumnTypes, name: str) -> DataFrame:
         """The good rows of an input, all of them counted by whichever job reads them first."""
-        rows = values(
-            self.records[name], self.program, name, types[name], only_certain=self.only_certain
-        )
+        read = values if self.apart is None else certain
+        rows = read(self.records[name], self.program, name, types[name])
         self._counted[name] = Observation()
         counted = rows.observe(
             self._counted[name],
             F.count(F.lit(1)).alias("rows"),
             F.count_if(~F.col(GOOD)).alias("rejected"),
+            F.min(F.when(F.col(GOOD), F.col(ODD))).alias(ODD),
         )
-        return counted.where(GOOD).select(*wire.columns(types[name]).names)
+        names = wire.columns(types[name]).names
+        good = counted.where(GOOD).select(*names)
+        apart = self.apart.get(name) if self.apart is not None else None
+        if apart is None or not apart.good:
+            return good
+        return good.unionAll(apart.rows.where(f"{REASON} IS NULL").select(*names))
 
-    def certain(self) -> Inputs:
-        """The rows of which SQL is certain, which are all of most inputs: then no row has to go
-        to Python. Where some are `left_out`, what was computed from the others is worth nothing."""
-        return Inputs(self.spark, self.program, self.records, self.types, only_certain=True)
+    # ------------------------------------------------------- rows of which SQL is not certain
+
+    def without_python(self) -> Inputs:
+        """Only the rows of which SQL is certain, which are all of most inputs. What jobs make of
+        them is right if `with_python` has no rows to add."""
+        return evolve(self, counted={}, apart={})
+
+    def with_python(self, types: ColumnTypes) -> Inputs:
+        """The others too, which are read once, by one job, wherever jobs have met some or have
+        not said that there were none."""
+        counts = self._observed()
+        doubtful = {
+            name: records
+            for name, records in self._complete(types).items()
+            if name not in counts or counts[name].rejected
+        }
+        rows = {n: frame.persist() for n, frame in self._uncertain(types, doubtful).items()}
+        read = [
+            frame.select(F.lit(name).alias("name"), F.expr(f"{REASON} IS NULL").alias(GOOD), ODD)
+            for name, frame in rows.items()
+        ]
+        groups = []
+        if read:
+            by_kind = reduce(DataFrame.unionAll, read).groupBy("name", GOOD)
+            groups = by_kind.agg(F.count(F.lit(1)), F.min(ODD)).collect()
+        numbers = {(name, good): n for name, good, n, _ in groups}
+        odd = {name: found for name, good, _, found in groups if good}
+        apart = {}
+        for name, records in doubtful.items():
+            if name in counts:
+                number = counts[name].rows - counts[name].rejected
+            else:
+                all_rows = certain(records, self.program, name, types[name])
+                number = all_rows.where(GOOD).count()
+            good, bad = numbers.get((name, True), 0), numbers.get((name, False), 0)
+            apart[name] = Apart(rows[name], good, bad, number, odd.get(name))
+        return evolve(self, counted=dict(self._counted), apart=apart)
 
     @property
-    def left_out(self) -> bool:
-        """Whether rows that rules read may not be certain: jobs have met some, or have not said."""
-        goals = {a.pred for rule in self.program.closed.schema.rules for a in atoms(rule.body)}
-        counts = self.counts()
-        return any(
-            name not in counts or counts[name].rejected > 0
-            for name in self._counted
-            if name in goals or TICK in goals
-        )
+    def has_more(self) -> bool:
+        """Whether there are good rows that only Python can read."""
+        return any(apart.good for apart in (self.apart or {}).values())
+
+    def release(self) -> None:
+        for apart in (self.apart or {}).values():
+            apart.rows.unpersist()
 
     def counts(self) -> Mapping[str, Count]:
         """Of the inputs that a job has read by now."""
-        found = {name: _observed(seen) for name, seen in self._counted.items()}
-        return {name: Count(**values) for name, values in found.items() if values}
+        counts = dict(self._observed())
+        for name, apart in (self.apart or {}).items():
+            counts[name] = Count(apart.certain + apart.good + apart.bad, apart.bad)
+        return counts
+
+    def _observed(self) -> Mapping[str, Count]:
+        seen = _observed(self.spark, self._counted)
+        return {name: Count(int(f["rows"]), int(f["rejected"])) for name, f in seen.items()}
+
+    def doubts(self) -> dict[str, str]:
+        """What to warn of in the inputs that a job has read by now."""
+        seen = _observed(self.spark, self._counted)
+        odd = {name: figures[ODD] for name, figures in seen.items() if figures[ODD]}
+        for name, apart in (self.apart or {}).items():
+            if name not in odd and apart.odd:
+                odd[name] = apart.odd
+        return {name: doubt_of(self.program, name, found) for name, found in odd.items()}
 
     def checked(self, types: ColumnTypes) -> dict[str, DataFrame]:
         """The good rows of each input that is complete, and the program's own facts."""
-        streaming = self.streaming
-        rows = {
-            name: self._good(types, name)
-            for name in self.records
-            if name in types and name not in streaming
-        }
+        rows = {name: self._good(types, name) for name in self._complete(types)}
         for name, own in self.facts(types).items():
             rows[name] = rows[name].unionAll(own) if name in rows else own
         return rows
+
+    def _complete(self, types: ColumnTypes) -> dict[str, Records]:
+        """The inputs that rules read and that are not still coming."""
+        streaming = self.streaming
+        return {n: r for n, r in self.records.items() if n in types and n not in streaming}
 
     def within(self, spark: SparkSession) -> Inputs:
         """The same as seen from another session, that of a streaming query."""
@@ -176,22 +250,28 @@ class Inputs:
 
     def rejects(self, types: ColumnTypes) -> DataFrame:
         """The bad rows of inputs that are complete, as a relation (`REPORT`)."""
-        streaming = self.streaming
-        complete = {n: r for n, r in self.records.items() if n in types and n not in streaming}
-        return self._report(types, complete)
+        if self.apart is not None:
+            return self._report({name: apart.rows for name, apart in self.apart.items()})
+        return self._report(self._uncertain(types, self._complete(types)))
 
     def rejects_in(self, types: ColumnTypes, name: str, files: Sequence[str]) -> DataFrame:
         """The bad rows in some files of a stream."""
         anew = self.records[name].anew
         assert anew is not None
-        return self._report(types, {name: anew(self.spark, files)})
+        return self._report(self._uncertain(types, {name: anew(self.spark, files)}))
 
-    def _report(self, types: ColumnTypes, found: Mapping[str, Records]) -> DataFrame:
+    def _uncertain(self, types: ColumnTypes, inputs: Mapping[str, Records]) -> dict[str, DataFrame]:
+        return {
+            name: uncertain(self.spark, records, self.program, name, types[name])
+            for name, records in inputs.items()
+        }
+
+    def _report(self, rows: Mapping[str, DataFrame]) -> DataFrame:
         bad = [
-            rejects(self.spark, records, self.program, name, types[name]).selectExpr(
+            frame.where(f"{REASON} IS NOT NULL").selectExpr(
                 f"'{name}' AS c0", f"{PLACE} AS c1", f"{REASON} AS c2", f"{TEXT} AS c3"
             )
-            for name, records in found.items()
+            for name, frame in rows.items()
         ]
         nothing = self.spark.createDataFrame([], wire.columns(REPORT_TYPES))
         return reduce(DataFrame.unionAll, bad, nothing)
@@ -218,7 +298,7 @@ def _seen_from(spark: SparkSession, frame: DataFrame) -> DataFrame:
 
 _BYTES_A_ROW = 32
 _UNKNOWN = 2**62  # bytes; Spark's default for a size is the largest number there is
-_PATIENCE = 2.0  # seconds
+_PATIENCE = 600_000  # milliseconds; then it is an error
 
 
 def _bytes(frame: DataFrame) -> int:
@@ -233,8 +313,8 @@ def _facts(program: Program) -> dict[str, list[Row]]:
     schema = program.schema
     return {
         name: [fact.row for fact in schema.facts_of[name]]
-        for name, p in schema.predicates.items()
-        if p.kind is not Kind.DERIVED and name in schema.facts_of
+        for name in schema.inputs
+        if name in schema.facts_of
     }
 
 
@@ -242,15 +322,20 @@ def counted(rows: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
     """The rows, and how many the job that computes them has found."""
     counting = Observation()
     observed = rows.observe(counting, F.count(F.lit(1)).alias("rows"))
-    return observed, lambda: _observed(counting).get("rows", 0)
+    spark = rows.sparkSession
+    return observed, lambda: int(_observed(spark, {"": counting})[""]["rows"])
 
 
-def _observed(observation: Observation) -> dict[str, int]:
-    """What was counted, if a job has run over the rows: figures come a moment after its end."""
-    handle: Any = observation._jo
-    patience = time.monotonic() + _PATIENCE
-    while not handle.future().isCompleted():
-        if time.monotonic() > patience:
-            return {}
-        time.sleep(0.01)
-    return {key: int(value) for key, value in observation.get.items()}
+def _observed(
+    spark: SparkSession, observations: Mapping[str, Observation]
+) -> dict[str, dict[str, Any]]:
+    """What was counted, of those whose rows a job has read. Figures come as events, some time
+    after the end of the job: so all events are waited for first."""
+    context: Any = spark.sparkContext._jsc
+    context.sc().listenerBus().waitUntilEmpty(_PATIENCE)
+    figures = {}
+    for name, observation in observations.items():
+        handle: Any = observation._jo
+        if handle.future().isCompleted():
+            figures[name] = observation.get
+    return figures

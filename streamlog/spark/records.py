@@ -7,8 +7,9 @@ its fields are a predicate's, and reads in Python the records that SQL leaves op
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
+from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -25,6 +26,8 @@ from streamlog.syntax.ast import Type
 # certain to be the fields; and the record as Python is to read it.
 SOUND, RECORD = "sound", "record"
 
+_NO_UNITS: Mapping[str, tuple[Type, str]] = MappingProxyType({})
+
 Checked: TypeAlias = Iterator[Row | Reject | None]  # None: the record is not a row
 
 
@@ -36,6 +39,10 @@ class Form(Protocol):
     @property
     def held(self) -> tuple[DataType, ...]:
         """The types of the fields."""
+
+    @property
+    def units(self) -> Mapping[int, str]:
+        """What the fields that are known to be times or durations count."""
 
     def split(self, records: DataFrame) -> DataFrame:
         """In SQL."""
@@ -106,10 +113,18 @@ class Columns:
 
     held: tuple[DataType, ...]
     told: tuple[Type | None, ...]  # the types that these were told to be; None: it may be any
+    units: Mapping[int, str]  # of the times and durations
 
     @staticmethod
-    def of(frame: DataFrame, picked: Sequence[int], place: str = "''", *more: str) -> Part:
-        """Some columns of a DataFrame, and more by which the place of a row can be said."""
+    def of(
+        frame: DataFrame,
+        picked: Sequence[int],
+        place: str = "''",
+        *more: str,
+        units: Mapping[str, tuple[Type, str]] = _NO_UNITS,
+    ) -> Part:
+        """Some columns of a DataFrame, and more by which the place of a row can be said. `units`:
+        the names of columns of numbers that are times or durations, and what they count."""
         types = [frame.schema.fields[i].dataType for i in picked]
         rows = frame.selectExpr("*", *more)
         also = rows.columns[len(frame.columns) :]
@@ -118,7 +133,12 @@ class Columns:
         fields = (plain(f"y{c}", t) for c, t in zip(picked, types, strict=True))
         rows = rows.selectExpr(*(f"{field} AS x{i}" for i, field in enumerate(fields)), *also)
         held = tuple(field.dataType for field in rows.schema.fields[: len(types)])
-        return Part(rows, Columns(held, tuple(map(type_of, types))), place)
+        told = [type_of(type_) for type_ in types]
+        counted = {i: "us" for i, t in enumerate(told) if t in (Type.TIME, Type.DURATION)}
+        for i, column in enumerate(picked):
+            if (name := frame.columns[column]) in units:
+                told[i], counted[i] = units[name]
+        return Part(rows, Columns(held, tuple(told), counted), place)
 
     def split(self, records: DataFrame) -> DataFrame:
         sent = (f"'f{i}', {_sent(f'x{i}', held)}" for i, held in enumerate(self.held))
@@ -128,7 +148,7 @@ class Columns:
 
     def read(self, records: pa.Array, checker: Checker) -> Checked:
         columns = map(_received, records.flatten(), self.held)
-        return map(checker.row, zip(*columns, strict=True))
+        return map(checker.row_of(self.units), zip(*columns, strict=True))
 
 
 def _sent(field: str, held: DataType) -> str:

@@ -20,12 +20,13 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.analysis.sufficient_rows import SufficientRows
+from streamlog.runtime.columns import ColumnTypes
+from streamlog.runtime.evaluation import clamped
 from streamlog.runtime.executor import BEGIN, END
 from streamlog.runtime.frontier import Frontiers
+from streamlog.runtime.keeping import Few, Keeping
 from streamlog.spark import wire
-from streamlog.spark.columns import ColumnTypes
-from streamlog.spark.evaluation import Batch, Relation, clamped
-from streamlog.spark.keeping import Few, Keeping
+from streamlog.spark.evaluation import Batch, Relation
 from streamlog.spark.store import SHELF, Folder, Store
 from streamlog.syntax.ast import Type
 
@@ -166,9 +167,9 @@ def _additions(
 
     Later ones do not count yet, even where any row will do: an earlier one may still be found.
     """
-    if relation.total is None:
+    if not relation.pieces:
         return None
-    old = relation.total.where(F.col("c0") < clamped(until))
+    old = reduce(DataFrame.unionAll, relation.pieces).where(F.col("c0") < clamped(until))
     for position, const in few.where:
         old = old.where(F.col(f"c{position}") == F.lit(const.value))
     found = sufficient(few.rows, old)

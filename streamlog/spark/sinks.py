@@ -20,10 +20,10 @@ from pyspark.sql import DataFrame
 from streamlog.runtime.ingest import surface
 from streamlog.runtime.sinks import csv_lines, open_sink
 from streamlog.runtime.sources import CSV, JSON_LINES, PARQUET, SourceError, format_of
+from streamlog.spark.format_sql import duration, iso
 from streamlog.spark.session import is_local
 from streamlog.spark.topics import SCHEME, send
 from streamlog.spark.values import in_calendar, let, text
-from streamlog.spark.written import duration, iso
 from streamlog.syntax.ast import Type
 
 Names = Sequence[str]

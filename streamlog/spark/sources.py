@@ -30,9 +30,10 @@ from streamlog.runtime.sources import (
     records,
 )
 from streamlog.spark.files import Files
-from streamlog.spark.lines import LINE, CsvLines, JsonLines
 from streamlog.spark.numbering import FILE
+from streamlog.spark.parquet import Units, parquet
 from streamlog.spark.records import Columns, Part, Records
+from streamlog.spark.text_lines import LINE, CsvLines, JsonLines
 from streamlog.spark.topics import PLACE, SCHEME, messages
 from streamlog.spark.values import text
 from streamlog.syntax.ast import Type
@@ -83,6 +84,13 @@ class _Folder:
     def names(self) -> tuple[str, ...]:
         return surface(self.program.schema.column_names[self.pred], ())[0]
 
+    @property
+    def timed(self) -> list[str]:
+        """The columns of times and durations."""
+        types = self.program.types
+        wanted = enumerate(self.program.schema.column_names[self.pred])
+        return [n for i, n in wanted if types.column(self.pred, i) in (Type.TIME, Type.DURATION)]
+
     def shown(self) -> str:
         """The path of a file in SQL, from Spark's name for it, as the local engine has it."""
         file, folder = FILE, ""
@@ -95,7 +103,7 @@ class _Folder:
     def read(self, spark: SparkSession, files: Sequence[_File]) -> Records:
         paths = tuple(f.place for f in files)
         if self.kind == PARQUET:
-            return self.parquet(spark.read.parquet(*paths))
+            return self.parquet(*parquet(spark, paths, self.timed))
         if self.kind == JSON_LINES:
             lines = spark.read.text(list(paths), lineSep="\n")
             return Records((Part(lines, JsonLines(self.names), self.shown(), paths),))
@@ -138,7 +146,7 @@ class _Folder:
             _, fields = next(records([line], delimiter))
         return CsvLines(Layout.of(fields, self.names, path), delimiter)
 
-    def parquet(self, frame: DataFrame) -> Records:
+    def parquet(self, frame: DataFrame, units: Units) -> Records:
         names, found = self.names, frame.columns
         if self.header:
             picked = positions(names, found, self.place)
@@ -150,7 +158,7 @@ class _Folder:
             )
         place = f"CONCAT({self.shown()}, ':', row_index + 1)"
         more = f"_metadata.file_path AS {FILE}", "_metadata.row_index"
-        return Records((Columns.of(frame, picked, place, *more),))
+        return Records((Columns.of(frame, picked, place, *more, units=units),))
 
     def anew(self, spark: SparkSession, files: Sequence[str]) -> Records:
         """Of a stream's files, some by Spark's names for them."""
@@ -196,8 +204,11 @@ def read_stream(
     if most_files is not None:
         reader = reader.option("maxFilesPerTrigger", most_files)
     if kind == PARQUET:
-        schema = spark.read.parquet(place).schema if files else _declared(program, pred, names)
-        return folder.parquet(reader.schema(schema).parquet(place))
+        if not files:
+            declared = _declared(program, pred, names)
+            return folder.parquet(reader.schema(declared).parquet(place), {})
+        found, units = parquet(spark, [file.place for file in files], folder.timed)
+        return folder.parquet(reader.schema(found.schema).parquet(place), units)
     if kind == JSON_LINES:
         lines = _with_file(reader.text(place, lineSep="\n"))
         return Records((Part(lines, JsonLines(names), FILE),), folder.anew)

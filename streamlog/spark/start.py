@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -13,17 +13,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from streamlog.compiler import Program
 from streamlog.plan.parts import Strategy
+from streamlog.runtime.columns import column_types
 from streamlog.runtime.executor import Limits
 from streamlog.spark.arrivals import LATE, REJECTS
-from streamlog.spark.columns import column_types
 from streamlog.spark.delivery import Sink
 from streamlog.spark.failures import in_our_words
 from streamlog.spark.files import Files
 from streamlog.spark.holding import held
-from streamlog.spark.inputs import InputError, Inputs
+from streamlog.spark.inputs import InputError, Inputs, check_given
+from streamlog.spark.run_status import Figures, Status, Watch, status_of
 from streamlog.spark.session import usable
 from streamlog.spark.streaming import Run
-from streamlog.spark.watching import Figures, Status, Watch, status_of
 
 _PATIENCE = 2.0  # seconds
 
@@ -98,10 +98,12 @@ def start(
     strategy: Strategy | None = None,
     limits: Limits | None = None,
     kernels: int | None = None,
+    empty: Collection[str] = (),
 ) -> Running:
     """Evaluate a compiled program over streaming DataFrames.
 
-    `inputs` has a streaming DataFrame for each stream, and DataFrames for tables. `sinks` has for
+    `inputs` has a streaming DataFrame for each stream, and DataFrames for tables; inputs that have
+    no rows are named in `empty`. `sinks` has for
     each output, and for `rejects` and `late`, a folder or a function that takes the new answers
     and the number of the micro-batch. `trigger` is Spark's: `{"processingTime": "1 second"}`,
     `{"availableNow": True}`. A run that was stopped or killed is continued by the same call, with
@@ -110,7 +112,8 @@ def start(
     frames = [frame for frame in inputs.values() if frame.isStreaming]
     if not frames:
         raise InputError("none of the DataFrames is a streaming one; `run` is for complete data")
-    given = Inputs.of(usable(frames[0].sparkSession), program, inputs)
+    check_given(program, inputs, empty)
+    given = Inputs.of(usable(frames[0].sparkSession), program, inputs, empty)
     return started(
         program,
         given,

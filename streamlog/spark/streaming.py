@@ -20,25 +20,27 @@ from streamlog.compiler import Program
 from streamlog.plan.parts import Strategy, stages
 from streamlog.plan.pivot import how_many
 from streamlog.plan.strategies import choose
+from streamlog.runtime.columns import ColumnTypes
+from streamlog.runtime.evaluation import Moment, context
 from streamlog.runtime.executor import Limits
 from streamlog.runtime.frontier import Frontiers
 from streamlog.runtime.ingest import REPORT
+from streamlog.runtime.keeping import Keeping
 from streamlog.runtime.progress import Progress
 from streamlog.spark import arrival
 from streamlog.spark.arrival import Seen
 from streamlog.spark.arrivals import LATE, REJECTS, Arrivals
-from streamlog.spark.columns import ColumnTypes
 from streamlog.spark.delivery import Delivery, Sink
-from streamlog.spark.evaluation import Evaluation, Moment, context
+from streamlog.spark.evaluation import Evaluation, release
 from streamlog.spark.failures import explained
 from streamlog.spark.files import Files
+from streamlog.spark.ingest import doubt_of
 from streamlog.spark.inputs import REPORT_TYPES, Inputs
-from streamlog.spark.keeping import Keeping
 from streamlog.spark.reading import Reading
 from streamlog.spark.retained_rows import ROWS, Counts, RetainedRows
+from streamlog.spark.run_status import Figures, Record
 from streamlog.spark.session import Jobs
 from streamlog.spark.store import PULSE, Commit, Store, is_new
-from streamlog.spark.watching import Figures, Record
 
 
 class Run:
@@ -153,7 +155,7 @@ class Run:
         counts = self.retained.write(spark, shelves, batch)
         folders = self.retained.folders(spark, counts, batch, moment.now)
         self._deliver(spark, counts, batch)
-        result.release()
+        release(result)
         if new is not None:
             new.unpersist()
         answers = {p: counts.get(ROWS + p, (0, None))[0] for p in self.outputs}
@@ -206,4 +208,8 @@ class Run:
         tables = old.get("tables") or {
             name: [count.rows, count.rejected] for name, count in self.inputs.counts().items()
         }
-        return {"streams": streams, "tables": tables, "answers": total}
+        doubts = dict(old["doubts"]) if old else self.inputs.doubts()
+        for name, found in seen.items():
+            if found.odd and name not in doubts:
+                doubts[name] = doubt_of(self.program, name, found.odd)
+        return {"streams": streams, "tables": tables, "answers": total, "doubts": doubts}

@@ -27,8 +27,9 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-from streamlog.runtime.values import FIRST_TIME, LAST_TIME
-from streamlog.syntax.ast import Type
+from streamlog.runtime.values import FIRST_TIME, LAST_TIME, USUAL_FIRST, USUAL_LAST
+from streamlog.syntax.ast import INT64_MAX, Type
+from streamlog.syntax.time_form import TIME_UNITS
 
 DAY = 86_400_000_000
 NOTHING = "NULL"
@@ -71,6 +72,29 @@ def is_text(held: DataType) -> bool:
 def is_read(held: DataType, wanted: Type) -> bool:
     """Whether values are read from something, so that there may be more than SQL finds."""
     return isinstance(held, VariantType) or (is_text(held) and wanted is not Type.STRING)
+
+
+def is_odd(field: str, held: DataType, time: str) -> str:
+    """Whether a time was a number that hardly counts microseconds; see `runtime.time_forms`."""
+    unusual = f"({time} < {whole(USUAL_FIRST)} OR {time} >= {whole(USUAL_LAST)})"
+    if is_text(held):
+        return rf"{unusual} AND TRIM({field}) RLIKE r'\A[+-]?[0-9]+\z'"
+    if isinstance(held, VariantType):
+        return rf"{unusual} AND TRIM(CAST({field} AS STRING)) RLIKE r'\A[+-]?[0-9]+\z'"
+    return unusual
+
+
+def counted(field: str, held: DataType, wanted: Type, unit: str) -> str:
+    """Of a column whose numbers count a unit."""
+    number = value(field, held, Type.INT)
+    per = TIME_UNITS[unit]
+    if per < 1:
+        found = _if(f"{number} % {per.denominator} = 0", f"{number} DIV {per.denominator}")
+    else:
+        most = INT64_MAX // per.numerator
+        fits = f"{number} BETWEEN {whole(-most)} AND {whole(most)}"
+        found = _if(fits, f"{number} * {per.numerator}L")
+    return _if(in_calendar(found), found) if wanted is Type.TIME else found
 
 
 def value(field: str, held: DataType, wanted: Type) -> str:

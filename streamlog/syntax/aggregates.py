@@ -30,4 +30,8 @@ AGGREGATES: Mapping[str, Aggregate] = {
     "count_distinct": Aggregate(by_value=True),
     "first": Aggregate(by_order=True),
     "last": Aggregate(by_order=True),
+    "count_if": Aggregate(),
+    "var": Aggregate(),
+    "stddev": Aggregate(),
+    "median": Aggregate(),
 }

@@ -15,6 +15,7 @@ from attrs.validators import deep_iterable, instance_of
 
 from streamlog.diagnostics import Span
 from streamlog.syntax.aggregates import AGGREGATES, Aggregate
+from streamlog.syntax.time_form import TimeForm
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 # Timestamps of logical time, so that offsets can be added to them within 64 bits.
@@ -128,7 +129,7 @@ class Neg:
 
 @frozen
 class BinOp:
-    """`left op right` with op one of `+ - * / // % ++`."""
+    """`left op right` with op one of `+ - * / // % ++`; in `if`, a comparison too."""
 
     op: str
     left: Term
@@ -136,7 +137,7 @@ class BinOp:
     span: Span = _span()
 
     def __attrs_post_init__(self) -> None:
-        if self.op not in PRECEDENCE:
+        if self.op not in PRECEDENCE and self.op not in COMPARISONS:
             raise ValueError(f"unknown operator {self.op}")
 
 
@@ -274,15 +275,18 @@ class Query:
 
 @frozen
 class Column:
-    """`name: type low..high`, all but the name optional."""
+    """`name: type low..high`, all but the name optional; a time may have a form."""
 
     name: str
     type: Type | None = None
     low: Const | None = None
     high: Const | None = None
+    form: TimeForm | None = None
     span: Span = _span()
 
     def __attrs_post_init__(self) -> None:
+        if self.form is not None and self.type is not Type.TIME:
+            raise ValueError("only a time has a form")
         if (self.low is None) != (self.high is None) or (self.low and self.type is None):
             raise ValueError("a range has two ends and a type")
 
@@ -301,6 +305,7 @@ class Stream:
     name: str
     columns: tuple[Column, ...] = _tuple_of(Column)
     options: tuple[Option, ...] = _tuple_of(Option)
+    where: Body = ()  # between columns, which stand there as words or variables
     span: Span = _span()
 
 
@@ -309,14 +314,16 @@ class Table:
     name: str
     columns: tuple[Column, ...] = _tuple_of(Column)
     options: tuple[Option, ...] = _tuple_of(Option)
+    where: Body = ()
     span: Span = _span()
 
 
 @frozen
 class PredName:
-    """A predicate's name on its own, as in `output p.`"""
+    """A predicate's name on its own, as in `output p.`; perhaps with names for its columns."""
 
     name: str
+    columns: tuple[str, ...] = ()
     span: Span = _span()
 
 

@@ -135,7 +135,9 @@ def call(tokens: Tokens, start: int, chain: Chain) -> Operand:
     opening, close = _index(chain[0]), _index(chain[-1])
     negations, first = _prefix(tokens, start)
     end = close + 1
-    value = _call(tokens, opening - 1, end, tuple(_arguments(tokens, chain[1:-1])))
+    takes_one = tokens.text(opening - 1) in ("if", "count_if")
+    args = _arguments(tokens, chain[1:-1], may_compare=takes_one)
+    value = _call(tokens, opening - 1, end, tuple(args))
     return Operand(start, end, negations, _negated(tokens, value, first, opening - 1, end))
 
 
@@ -166,15 +168,28 @@ def _prefix(tokens: Tokens, start: int) -> tuple[int, int]:
     return at - start, at
 
 
-def _arguments(tokens: Tokens, chain: Chain) -> list[Term]:
+def _arguments(tokens: Tokens, chain: Chain, *, may_compare: bool = False) -> list[Term]:
+    """`may_compare`: the first may be a comparison."""
     args: list[Term] = []
     begin = 0
-    for i in range(1, len(chain), 2):
-        if tokens[_index(chain[i])] == ",":
-            args.append(expression(tokens, chain[begin:i]))
+    for i in range(1, len(chain) + 1, 2):
+        if i == len(chain) or tokens[_index(chain[i])] == ",":
+            args.append(_argument(tokens, chain[begin:i], may_compare and not args))
             begin = i + 1
-    args.append(expression(tokens, chain[begin:]))
     return args
+
+
+def _argument(tokens: Tokens, chain: Chain, may_compare: bool) -> Term:
+    at = next((i for i in range(1, len(chain), 2) if tokens[_index(chain[i])] in "=<>"), None)
+    if at is None:
+        return expression(tokens, chain)
+    goal = _goal(tokens, chain)
+    if not may_compare:
+        message = "a comparison cannot stand inside a term"
+        help = "the first argument of `if` may be one, as in `if(X < Y, X, Y)`"
+        raise tokens.refuse("SL0101", message, goal.start, goal.end, help=help)
+    assert not isinstance(goal.left, Operand) and goal.right is not None
+    return BinOp(goal.op, goal.left, goal.right, span=tokens.span(goal.start, goal.end))
 
 
 def _index(item: Operand | int) -> int:
@@ -326,7 +341,7 @@ def _goal(tokens: Tokens, chain: Chain) -> Goal:
     if len(chain) == 1:
         return Goal(start, end, negations, first)
     plain = (Operand(start + negations, first.end, 0, first.value), *chain[1:])
-    comparisons = [i for i in range(1, len(chain), 2) if tokens[_index(chain[i])] in "=<>"]
+    comparisons = [i for i in range(1, len(chain), 2) if tokens[_index(chain[i])] in "=<>i"]
     if len(comparisons) > 1:
         at = _index(chain[comparisons[1]])
         raise tokens.refuse(
@@ -348,8 +363,28 @@ def _goal(tokens: Tokens, chain: Chain) -> Goal:
         )
     at = comparisons[0]
     op = tokens.text(_index(chain[at]))
+    if op == "in":
+        found = expression(tokens, plain[:at])
+        items = _items(tokens, chain[at + 1 :])
+        span = tokens.span(start, end)
+        call = Call("in", (found, *items), span=span)
+        return Goal(start, end, 0, call, "=", Const(True, Type.BOOL, span=span))
     left, right = expression(tokens, plain[:at]), expression(tokens, plain[at + 1 :])
     return Goal(start, end, 0, left, _COMPARISON_SPELLINGS.get(op, op), right)
+
+
+def _items(tokens: Tokens, chain: Chain) -> list[Term]:
+    """The terms in the parentheses behind `in`."""
+    operand = chain[0]
+    assert isinstance(operand, Operand)
+    value = operand.value
+    if len(chain) > 1 or not isinstance(value, Group) or len(value.branches) > 1:
+        last = chain[-1]
+        assert isinstance(last, Operand)
+        message = "`in` takes a list of values"
+        help = "write `X in (a, b, c)`"
+        raise tokens.refuse("SL0101", message, operand.start, last.end, help=help)
+    return [_term(tokens, Operand(g.start, g.end, 0, Group([[g]], 0))) for g in value.branches[0]]
 
 
 def _body(tokens: Tokens, branches: list[list[Goal]]) -> Body:

@@ -25,11 +25,13 @@ from streamlog.syntax.ast import (
     Type,
     Use,
 )
+from streamlog.syntax.time_forms import Form
 from streamlog.syntax.tokens import Refused, Tokens
 
 TYPES = {t.value: t for t in Type}
 STREAM_OPTIONS = ("from", "slack", "idle", "horizon", "keep")
 TABLE_OPTIONS = ("from",)
+WHERE = "where"  # before the relations between columns
 _TYPE_SLIPS = {
     **dict.fromkeys(("integer", "long", "bigint", "number", "int64"), "int"),
     **dict.fromkeys(("double", "real", "decimal", "numeric", "float64"), "float"),
@@ -45,20 +47,26 @@ def column(tokens: Tokens, start: int, found: list[Any]) -> Column:
         return Column(name, span=tokens.span(start, start + 1))
     at = found[1]
     type_ = _type(tokens, at)
-    if len(found) == 2:
-        return Column(name, type_, span=tokens.span(start, at + 1))
-    low, high = _bound(found[2]), _bound(found[3])
-    span = tokens.span(start, found[3].end)
+    form = end = None
+    if len(found) > 2 and isinstance(found[2], Form):
+        form, end = found[2].form, found[2].end
+        if type_ is not Type.TIME:
+            place = tokens.span(at, end)
+            message = f"a unit or a format is for a time; this column is of type {type_}"
+            raise _contradiction(message, place)
+    ends = found[3:] if form else found[2:]
+    if not ends:
+        return Column(name, type_, form=form, span=tokens.span(start, end or at + 1))
+    low, high = map(_bound, ends)
+    place = tokens.span(ends[0].start, ends[1].end)
     if low.type is not high.type or not (
         low.type is type_ or (type_ is Type.FLOAT and low.type is Type.INT)
     ):
-        ends = f"{low.type} to {high.type}" if low.type is not high.type else f"{low.type}"
-        place = tokens.span(found[2].start, found[3].end)
-        raise _contradiction(f"a range of {ends} for a column of type {type_}", place)
+        types = f"{low.type} to {high.type}" if low.type is not high.type else f"{low.type}"
+        raise _contradiction(f"a range of {types} for a column of type {type_}", place)
     if low.value > high.value:  # type: ignore[operator]  # both are numbers
-        place = tokens.span(found[2].start, found[3].end)
         raise _contradiction("this range is empty: its low end is above its high end", place)
-    return Column(name, type_, low, high, span=span)
+    return Column(name, type_, low, high, form, span=tokens.span(start, ends[1].end))
 
 
 def _type(tokens: Tokens, at: int) -> Type:
@@ -119,8 +127,9 @@ def declaration(tokens: Tokens, start: int, found: list[Any]) -> Stream | Table:
             raise _contradiction(f"`{opt.name}` is given twice", opt.span, "again here", first)
         places[opt.name] = opt.span
     span = tokens.span(start, found[-1] + 1)
+    where = next((x.body(tokens) for x in found if isinstance(x, build.Goals)), ())
     if kind == "stream":
-        return Stream(name, columns, options, span=span)
+        return Stream(name, columns, options, where, span=span)
     for opt in options:
         if opt.name not in TABLE_OPTIONS:
             raise _contradiction(
@@ -129,12 +138,27 @@ def declaration(tokens: Tokens, start: int, found: list[Any]) -> Stream | Table:
                 related=(tokens.span(start, start + 2), "a table is not timestamped"),
                 help="the only option of a table is `from`; for timestamped rows declare a stream",
             )
-    return Table(name, columns, options, span=span)
+    return Table(name, columns, options, where, span=span)
 
 
 def output(tokens: Tokens, start: int, found: list[Any]) -> Output:
-    preds = tuple(_pred(tokens, at) for at in found[:-1])
-    return Output(preds, span=tokens.span(start, found[-1] + 1))
+    return Output(tuple(found[:-1]), span=tokens.span(start, found[-1] + 1))
+
+
+def answer(tokens: Tokens, start: int, found: list[Any]) -> PredName:
+    """`p`, or `p(a, b)` with names for the columns."""
+    if len(found) == 1:
+        return _pred(tokens, found[0])
+    at, *columns, end = found
+    places: dict[str, Span] = {}
+    for column in columns:
+        name, span = tokens.text(column), tokens.span(column, column + 1)
+        # Not every file format tells `Ab` from `AB`.
+        if (first := places.setdefault(name.casefold(), span)) is not span:
+            related = (first, "the first")
+            raise _contradiction(f"two columns named `{name}`", span, "the second", related)
+    names = tuple(tokens.text(column) for column in columns)
+    return PredName(tokens.text(at), names, span=tokens.span(at, end + 1))
 
 
 def use(tokens: Tokens, start: int, found: list[Any]) -> Use:

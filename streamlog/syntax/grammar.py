@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, cast
 
 import pyparsing as pp
 
-from streamlog.syntax import ast, build, declare
+from streamlog.syntax import ast, build, declare, time_forms
 from streamlog.syntax.scan import QUERY, WORDS
 from streamlog.syntax.tokens import Tokens
 
@@ -59,7 +59,7 @@ def _word_class(*others: str) -> str:
 
 WORD = _word_class()
 SINGLE = _word_class("VNTSB")
-GOAL_INFIX = "[-+*=<>,;]"
+GOAL_INFIX = "[-+*=<>,;i]"
 
 comma = Kind(",", "`,`")
 dot = Kind(r"\.", "`.`", make=_last)
@@ -82,7 +82,7 @@ def _plain_call(prefix: str) -> str:
 
 def _full_call(prefix: str, expected: str, term: pp.ParserElement) -> pp.ParserElement:
     opening = Kind(rf"{prefix}{WORD}\(", expected, make=_last)
-    joint = Kind("[-+*,]", "`,`", make=_last)
+    joint = Kind("[-+*,=<>]", "`,`", make=_last)  # a comparison, in `if(X < Y, X, Y)`
     return _with(opening - _chain(term, joint) - close, build.call)
 
 
@@ -162,15 +162,21 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     bound = Kind("-*[NT]", make=build.leaf)
     high = Kind("-*[NT]", "a number, duration or timestamp", make=build.leaf)
     span_of_values = bound - Kind("E", "`..`") - high
-    typed = Kind(":", "`:`") - type_name - pp.Opt(span_of_values)
+    part = Kind(SINGLE, "a unit or a format in quotes", make=_last)
+    form = _with(Kind(r"\(") - _listed(part) - close, time_forms.form)
+    typed = Kind(":", "`:`") - type_name - pp.Opt(form) - pp.Opt(span_of_values)
     column = _with(column_name - pp.Opt(typed), declare.column)
-    option_name = Kind(rf"{WORD}(?![(.R,])", "an option", make=_last)
+    option_name = Kind(rf"(?!h){WORD}(?![(.R,])", "an option", make=_last)
     value = Kind(f"-*{SINGLE}", "a value", make=build.leaf)
     option = _with(option_name - value, declare.option)
     opening = Kind(r"\(", "`(`")
     columns = opening - pp.Opt(_listed(column)) - close
-    declaration = kind - predicate - columns - pp.ZeroOrMore(option) - dot
-    output = Kind(f"o(?={named})") - _listed(predicate) - dot
+    where = Kind("h") - body
+    declaration = kind - predicate - columns - pp.ZeroOrMore(option) - pp.Opt(where) - dot
+    answer = _with(
+        predicate - pp.Opt(Kind(r"\(") - pp.Opt(_listed(column_name)) - close), declare.answer
+    )
+    output = Kind(f"o(?={named})") - _listed(answer) - dot
     use = Kind(f"u(?={texted})") - text - dot
 
     statement = pp.MatchFirst(

@@ -14,7 +14,7 @@ from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import Agg, Call, Module, Rule, Statement, Step, Test
 from streamlog.syntax.build import MAX_LEVELS, too_deep
 from streamlog.syntax.scan import MAX_PROBLEMS, TEXT, VARIABLE, WORDS, Scan, scan
-from streamlog.syntax.slips import starts_statement, syntax_error
+from streamlog.syntax.syntax_errors import starts_statement, syntax_error
 from streamlog.syntax.tokens import Refused, Tokens
 from streamlog.syntax.walk import Node, children, walk
 

@@ -29,6 +29,7 @@ from streamlog.syntax.ast import (
 )
 from streamlog.syntax.literals import EPOCH, MICROSECOND, UNITS
 from streamlog.syntax.scan import RESERVED
+from streamlog.syntax.time_form import TimeForm
 from streamlog.syntax.walk import Node
 
 WIDTH = 88
@@ -57,7 +58,7 @@ def pretty(node: Node | Body) -> str:
     if isinstance(node, ast.Option):
         return _option(node)
     if isinstance(node, ast.PredName):
-        return node.name
+        return _answer(node)
     if isinstance(node, ast.Module):
         return "".join(pretty(statement) + "\n" for statement in node.statements)
     if isinstance(node, ast.Test):
@@ -95,8 +96,9 @@ def term_text(term: Term) -> str:
 
 
 def _binary(term: BinOp) -> str:
-    own = PRECEDENCE[term.op]
-    left, right = term_text(term.left), term_text(term.right)
+    own = PRECEDENCE.get(term.op, 0)
+    left = _unlike_a_name(term.left) if own == 0 else term_text(term.left)
+    right = term_text(term.right)
     if (isinstance(term.left, BinOp) and PRECEDENCE[term.left.op] < own) or (
         # After a text the scanner would take these for comments.
         term.op in ("%", "//") and _ends_in_text(term.left)
@@ -105,6 +107,12 @@ def _binary(term: BinOp) -> str:
     if isinstance(term.right, BinOp) and PRECEDENCE[term.right.op] <= own:
         right = f"({right})"
     return f"{left} {term.op} {right}"
+
+
+def _unlike_a_name(term: Term) -> str:
+    """A term before `<` or `in`, where a bare word would be taken for something else."""
+    text = term_text(term)
+    return f"({text})" if _ends_in_text(term) else text
 
 
 def _ends_in_text(term: Term) -> bool:
@@ -188,6 +196,12 @@ def goal_text(goal: Literal) -> str:
     if isinstance(goal, Atom):
         return f"{goal.pred}({', '.join(map(term_text, goal.args))})" if goal.args else goal.pred
     if isinstance(goal, Comparison):
+        left, is_true = goal.left, isinstance(goal.right, Const) and goal.right.value is True
+        if goal.op == "=" and is_true and isinstance(left, Call) and left.name == "in":
+            value, *items = left.args
+            text = term_text(value)
+            first = f"({text})" if isinstance(value, BinOp | Neg) else _unlike_a_name(value)
+            return f"{first} in ({', '.join(map(term_text, items))})"
         return f"{_shielded(goal.left)} {goal.op} {term_text(goal.right)}"
     if isinstance(goal, Not):
         if len(goal.body) == 1 and isinstance(goal.body[0], Atom | Not):
@@ -260,9 +274,10 @@ def layout(node: ast.Statement | ast.Step) -> Layout:
         kind = "stream" if isinstance(node, ast.Stream) else "table"
         options = "".join(f" {_option(option)}" for option in node.options)
         items = tuple((_column(c), c.span) for c in node.columns)
-        return Layout(f"{kind} {node.name}(", items, f"){options}.", "")
+        where = f" where {body_text(node.where)}" if node.where else ""
+        return Layout(f"{kind} {node.name}(", items, f"){options}{where}.", "")
     if isinstance(node, ast.Output):
-        return Layout("output", tuple((p.name, p.span) for p in node.preds))
+        return Layout("output", tuple((_answer(p), p.span) for p in node.preds))
     if isinstance(node, ast.Use):
         return Layout(f"use {quoted(node.path)}", ())
     if isinstance(node, ast.Test):
@@ -301,13 +316,23 @@ def _body_layout(lead: str, body: Body, glue: str = " ") -> Layout:
     return Layout(lead, tuple((goal_text(g), g.span) for g in body), glue=glue)
 
 
+def _answer(pred: ast.PredName) -> str:
+    return f"{pred.name}({', '.join(pred.columns)})" if pred.columns else pred.name
+
+
 def _column(column: ast.Column) -> str:
     text = column.name
     if column.type is not None:
         text += f": {column.type}"
+    if column.form is not None:
+        text += f"({time_form_text(column.form)})"
     if column.low is not None and column.high is not None:
         text += f" {_const(column.low)}..{_const(column.high)}"
     return text
+
+
+def time_form_text(form: TimeForm) -> str:
+    return form.unit or ", ".join(quoted(text) for text in (form.format, form.zone) if text)
 
 
 def _option(option: ast.Option) -> str:

@@ -27,6 +27,7 @@ KEYWORDS = {
     "use": "u",
     "test": "t",
     "from": "f",
+    "where": "h",
     "arrive": "a",
     "late": "l",
     "reject": "r",
@@ -40,7 +41,7 @@ KEYWORDS = {
 RESERVED = {"not": "n", "true": "B", "false": "B"}
 WORDS = "w" + "".join(sorted(set(KEYWORDS.values())))
 VARIABLE, NUMBER, TIME, TEXT, BOOL, STRANGE = "VNTSBX"
-ARROW, QUERY, RANGE, NOT, COMPARISON = "RQEn="
+ARROW, QUERY, RANGE, NOT, COMPARISON, IN = "RQEn=i"
 
 _SYMBOLS = {
     **{c: c for c in "(),;.:{}<>=+-*"},
@@ -75,6 +76,10 @@ _OPERAND_FOLLOWS = re.compile(
     r"(?:[^\W\d]\w*\(|(?:(?P<name>[^\W\d]\w*)|[0-9](?:[\w.]*\w)?|@[\w:]+(?:[-+.][\w:]+)*)"
     r"[ \t\r]*(?P<next>[^\n]?))"
 )
+# `X in (a, b)`; everywhere else `in` is an ordinary word.
+_IN_FOLLOWS = (VARIABLE, NUMBER, TIME, TEXT, BOOL, ")")
+# A parenthesis, perhaps behind comments.
+_OPENS = re.compile(r"(?:\s|(?:%|//)[^\n]*|/\*[\s\S]*?\*/)*\(")
 _INFIX = "+-*/%<>=!≤≥≠"
 _OPERAND_ENDS = (VARIABLE, NUMBER, TIME, ")")
 _GOAL_STARTS = (",", ";", ARROW, QUERY)
@@ -151,6 +156,9 @@ class _Scanner:
             if group == 1:
                 word = match[1]
                 kind = _WORD_KINDS.get(word) or _name_kind(word)
+                if word == "in" and kinds and kinds[-1] in _IN_FOLLOWS and _OPENS.match(text, end):
+                    kind = IN
+                    self.compared = self.compared or self.depth == 0
                 if kind == "v" and self.in_block:
                     self.compared = True  # `advance` is followed by a term, not by a goal
             elif group == 2:

@@ -62,7 +62,7 @@ CLASSES = {
     "max_records.slog": [("hottest", RELAXED), ("hotter", STRICTLY), ("hotter", SEQUENTIAL)],
 }
 
-# Where a stream would wait for ever: the rule's place among the rules, and the goal.
+# Where a stream would wait forever: the rule's place among the rules, and the goal.
 BLOCKED_AT = {
     "stored/03_time_warped.slog": [(0, "msg(T, X)")],
     "stored/06_last.slog": [(1, "msg(T1, Z)")],

@@ -82,8 +82,8 @@ def test_codes_in_any_case(run) -> None:
     result = run("explain", "sl0401", "SL0504")
     assert result.exit_code == 0
     lines = result.stdout.split("\n")
-    assert lines[0] == "SL0401: a rule that would wait for ever  (error)"
-    assert "SL0504: a relation that nobody reads  (warning)" in lines
+    assert lines[0] == "SL0401: a rule that would wait forever  (error)"
+    assert "SL0504: a relation that is never read  (warning)" in lines
 
 
 def test_codes_as_json(run) -> None:

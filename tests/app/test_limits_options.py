@@ -45,7 +45,8 @@ def test_run_and_test_and_repl(run, write, option: str, said: str) -> None:
     path = write("growing.slog", GROWING)
     result = run("run", "--engine", "local", path, option)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith(f"streamlog: {said}the recursion of p had ")
+    assert result.stderr.startswith("warning[SL0501]: ")
+    assert f"\nstreamlog: {said}the recursion of p had " in result.stderr
     result = run("test", path, option)
     assert result.exit_code == 1
     assert said in " ".join(result.stdout.split())
@@ -58,10 +59,8 @@ def test_memory(run, write) -> None:
     path.write_text(path.read_text().replace("N + 1", "N ++ N"))
     result = run("run", "--engine", "local", path, "--max-memory", "400MB")
     assert result.exit_code == 1
-    assert result.stderr.startswith(
-        "streamlog: stopped for lack of memory (--max-memory is 400 MB): more was needed for the "
-        "rule at "
-    )
+    said = "streamlog: stopped for lack of memory (--max-memory is 400 MB): more was needed for "
+    assert f"\n{said}the rule at " in result.stderr
 
 
 @pytest.mark.parametrize(

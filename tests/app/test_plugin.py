@@ -171,3 +171,12 @@ def test_the_plugin_is_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["streamlog", "streamlog.app", "streamlog.app.pytest_plugin"]
+
+
+def test_what_check_warns_of_is_in_the_summary(pytester: pytest.Pytester, rules: Path) -> None:
+    rules.write_text(
+        'output p.\np(T, T1) <- s(T), s(T1), T1 < T.\ntest "t" { s(1). end. expect none p. }\n'
+    )
+    result = pytester.runpytest_inprocess("rules", "-W", "always::streamlog.ProgramWarning")
+    assert result.parseoutcomes()["passed"] == 1
+    result.stdout.fnmatch_lines(["*ProgramWarning: *copy.slog:2:19: SL0502: every fact of `s`*"])

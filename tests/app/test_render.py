@@ -260,7 +260,7 @@ def test_label_texts_that_find_no_room_beside_their_mark() -> None:
     check(
         finding(
             "SL0401",
-            "waits for ever",
+            "waits forever",
             at(source, "other(T1, A)"),
             "nothing says how late T1 can be at most",
             related=[
@@ -269,7 +269,7 @@ def test_label_texts_that_find_no_room_beside_their_mark() -> None:
             ],
         ),
         """
-        error[SL0401]: waits for ever
+        error[SL0401]: waits forever
          --> a.slog:1:58
           |
         1 | p(T, A) <- pre_alarm(T, A), not (report(T1, A), T <= T1, other(T1, A)).

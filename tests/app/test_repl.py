@@ -244,13 +244,56 @@ def test_rows_of_files(say, tmp_path, monkeypatch) -> None:
         "p(T, B) <- seen(T, A), near(A, B).\n"
     )
     (folder / "seen.csv").write_text("T,a\n1,gate1\nnever,gate1\n2,gate3\n")
-    assert say(".load program/p.slog") == "the rows of `seen` arrive with `.load seen.csv seen`\n"
+    assert say(".load program/p.slog") == "the rows of `seen` arrive with `.load`\n"
     said = say(".load program/seen.csv")
     assert "1   gate2" in said
     assert "rejected seen program/seen.csv:3: column `T`: 'never' is not a valid int" in said
     assert said.endswith("2 rows of seen\n")
     assert "is defined by rules" in say(".load program/seen.csv p")
-    assert "no predicate `x`" in say(".load program/seen.csv x")
+    assert "no predicate `x`" in say(".load x=program/seen.csv")
+    assert "one program, or any number of data files" in say(".load program/seen.csv x")
+    assert "there is no file 'none.csv'" in say(".load none.csv")
+
+
+ALARM = """
+stream pre(T: int, area: string) slack 1 idle 3 from "data/pre.csv".
+stream report(T: int, area: string) slack 1 idle 3 from "data/report.csv".
+output alarm.
+alarm(T, A) <- pre(T, A), not (report(T1, A), T <= T1, T1 <= T + 5).
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ".load",
+        ".load data",
+        ".load data/pre.csv data/report.csv",
+        ".load report=data/report.csv pre=data/pre.csv",
+    ],
+)
+def test_rows_of_several_streams_are_merged_by_time(say, tmp_path, monkeypatch, command) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "program" / "data"
+    folder.mkdir(parents=True)
+    (folder.parent / "alarm.slog").write_text(ALARM)
+    (folder / "pre.csv").write_text("T,area\n1,a\n2,b\n30,c\n")
+    (folder / "report.csv").write_text("T,area\n3,a\n29,x\n")
+    (folder / "notes.txt").write_text("not data")
+    said = say(".load program/alarm.slog")
+    assert said == "the rows of `pre` and `report` arrive with `.load`\n"
+    said = say(command)
+    assert "late" not in said
+    assert "2   b" in said and "1   a" not in said
+    assert "3 rows of pre" in said and "2 rows of report" in said
+
+
+def test_a_folder_without_rows_of_the_program(say, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "other.csv").write_text("T\n1\n")
+    assert "no stream names a file" in say(".load")
+    assert "no file in 'data' has the name of a predicate" in say(".load data")
 
 
 def test_rows_of_a_table(say, tmp_path, monkeypatch) -> None:
@@ -290,6 +333,11 @@ def test_completion(shell, say, tmp_path, monkeypatch) -> None:
         ("?fi", ["first"]),
         (".fa", [".facts"]),
         ("?first(T, X), prev", ["previous"]),
+        ("p(T, med", ["median"]),
+        ("p(T) <- q(T, X), betw", ["between"]),
+        ("p(date_t", ["date_trunc"]),
+        ("stream s(T: ti", ["time"]),
+        ("stream s(T: time(m", ["ms"]),
         (".load a", []),
     ],
 )

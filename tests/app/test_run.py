@@ -205,8 +205,33 @@ def test_strict_stops_a_checkpointed_run_after_the_batch(run, airport, write) ->
     assert Path("bad.csv").read_text().count("soon") == 2
 
 
+def test_a_profile_has_what_each_rule_took(run, airport) -> None:
+    lines = run("run", "airport.slog", "--profile").stderr.splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("rule"))
+    assert lines[at].split() == ["rule", "seconds", "rows", "in", "rows", "out", "rounds"]
+    rows = (line.split() for line in lines[at + 2 : -1])
+    costs = {" ".join(words[:-4]): words[-4:] for words in rows}
+    assert costs["pc_alarm, rule at airport.slog:6"][1:] == ["3", "2", "1"]
+    assert costs["storing report"][1:] == ["2", "0", "1"]
+    seconds = [float(took) for took, *_ in costs.values()]
+    assert seconds == sorted(seconds, reverse=True)
+    assert "rounds" not in run("run", "airport.slog").stderr
+
+
+def test_a_profile_counts_the_paths_of_a_closure(run, write) -> None:
+    text = "reach(X, Y) <- arc(X, Y). reach(X, Z) <- reach(X, Y), reach(Y, Z). output reach."
+    write("paths.slog", f"table arc(a: int, b: int). {text} arc(1, 2). arc(2, 3). arc(3, 4).")
+    found = run("run", "paths.slog", "--profile").stderr
+    (line,) = (x.split() for x in found.splitlines() if x.startswith("paths of reach"))
+    assert line[4:6] == ["3", "6"]
+
+
 def test_the_kind_of_engine_decides_which_options_there_are(run, airport) -> None:
-    for engine, option in (("spark", "--every=10000"), ("local", "--files-per-batch=1")):
+    for engine, option in (
+        ("spark", "--every=10000"),
+        ("spark", "--profile"),
+        ("local", "--files-per-batch=1"),
+    ):
         result = run("run", "airport.slog", "--engine", engine, option)
         assert result.exit_code == 2
         other = {"spark": "local", "local": "spark"}[engine]
@@ -389,3 +414,14 @@ def rows(path: Path) -> list[object]:
     if path.suffix == ".parquet":
         return sorted(zip(*pq.read_table(path).to_pydict().values(), strict=True))
     return sorted(path.read_text().splitlines())
+
+
+def test_the_row_that_makes_a_rule_fail(run, write) -> None:
+    path = write(
+        "share.slog", "stream s(T: int, x: int, y: int).\noutput p.\np(T, X // Y) <- s(T, X, Y).\n"
+    )
+    rows = write("s.csv", "T,x,y\n1,4,2\nsoon,1,1\n2,4,0\n")
+    result = run("run", "--engine", "local", str(path), "--input", f"s={rows}")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "p(T, X // Y) <- s(T, X, Y). (with T = 2, X = 4, Y = 0)\n" in result.stderr
+    assert f"streamlog: `s` is row 3 of '{rows}'\n" in result.stderr

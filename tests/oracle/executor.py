@@ -6,7 +6,7 @@ aggregate on rows of the stream `s` up to `T + m(p, s)`, where m is the longest 
 with at least one marked edge; so it is certain once every such stream has passed that time. Without
 such a path it is certain at once.
 
-What was returned must stay in the model for ever: `step` asserts it, which puts the contract itself
+What was returned must stay in the model forever: `step` asserts it, which puts the contract itself
 to the test.
 """
 

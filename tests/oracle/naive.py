@@ -75,7 +75,7 @@ class UndefinedError(Exception):
 
 
 class EndlessError(Exception):
-    """The rules derive for ever, or longer than anyone wants to wait."""
+    """The rules derive forever, or longer than anyone wants to wait."""
 
 
 def model(compilation: Program, facts: Mapping[str, Iterable[Row]]) -> dict[str, set[Row]]:
@@ -320,6 +320,11 @@ def _value(term: Term, env: _Env) -> Any:
             parts = (_value(operand, env),)
         case BinOp(_, left, right):
             parts = (_value(left, env), _value(right, env))
+        case Call("if", (condition, then, other)):
+            chosen = _value(condition, env)
+            if isinstance(chosen, _Failure):
+                return chosen
+            return _value(then if chosen else other, env)
         case Call(_, args):
             parts = tuple(_value(arg, env) for arg in args)
         case _:

@@ -24,7 +24,8 @@ SYMBOLS = ("a", "b", "ab")
 NUMBERS = range(4)
 PATTERNS = ('"^a.?$"', '"^(a+)+$"', '"[^a]$"', '"(?i)B"', '"\\\\bb|^$"')
 LETTERS = {"s": "X", "n": "N", "f": "F"}  # what variables of strings, numbers, floats are called
-AGGREGATES = ("count", "sum", "avg", "min", "max", "count_distinct", "first", "last")
+TO_FLOAT = ("avg", "var", "stddev", "median")
+AGGREGATES = ("count", "sum", *TO_FLOAT, "min", "max", "count_distinct", "first", "last")
 Step: TypeAlias = tuple[dict[str, list[Row]], dict[str, int]]
 
 
@@ -203,7 +204,8 @@ class _Maker:
             return _Pred(name, rng.choice(["s", "n", "sn"])), self._now_and_then
         if kind < 0.85:
             func = rng.choice(AGGREGATES)
-            last = {"avg": "f", "count": "n", "sum": "n", "count_distinct": "n"}.get(func)
+            last = {"count": "n", "sum": "n", "count_distinct": "n"}.get(func)
+            last = "f" if func in TO_FLOAT else last
             columns = rng.choice(["", "s", "s", "n"]) + (last or rng.choice("sn"))
             return _Pred(name, columns, aggregate=func), self._rules
         return _Pred(name, rng.choice(["", "s", "n", "sn", "ss", "nn"])), self._rules
@@ -384,9 +386,13 @@ class _Maker:
         name = self.rng.choice(names)
         if letter == "n" and self.chance(0.12):
             scope.literals.append(f"{name} < 12")
-            return self.rng.choice([f"{name} + 1", f"max({name}, 2)", f"{name} // 2"])
+            options = [f"{name} + 1", f"max({name}, 2)", f"{name} // 2", f"int({name} / 2)"]
+            options += [f"if({name} < 2, {name}, 1)", f"round({name} * 0.5)"]
+            return self.rng.choice(options)
         if letter == "s" and self.chance(0.06):
-            return self.rng.choice([f"upper({name})", f"substr({name}, 0, 1)"])
+            options = [f"upper({name})", f"substr({name}, 0, 1)", f"replace({name}, a, b)"]
+            options += [f"if({name} > b, {name}, a)", f"split({name}, b, 0)", f"trim({name})"]
+            return self.rng.choice(options)
         return name
 
     def _constant(self, letter: str) -> str:
@@ -503,12 +509,13 @@ class _Maker:
         if numbers:
             n, m = rng.choice(numbers), rng.choice(numbers)
             tests += [f"{n} {op} {rng.choice(NUMBERS)}", f"{n} {op} {m}", f"{n} * 2 {op} {m} + 1"]
+            tests += [f"{n} in (0, {m} + 1)", f"between({n}, 1, {m})", f"not ({n} in (1, 2))"]
             tests += [f"{n} / 2 {op} 0.5", f"abs({n} - {m}) {op} 1", f"{n} < T"]
         if texts:
             x, y = rng.choice(texts), rng.choice(texts)
             tests += [f"{x} {op} {y}", f"contains({x}, b)", f"starts_with({x}, {y})"]
             tests += [f"matches({x}, {rng.choice(PATTERNS)})", f"length({x}) {op} 1"]
-            tests.append(f"{x} ++ {y} != aab")
+            tests += [f"{x} ++ {y} != aab", f"hash({x}) % 2 = 0", f"{x} in (a, {y} ++ b)"]
         scope.literals.append(rng.choice(tests))
 
 

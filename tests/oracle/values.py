@@ -26,14 +26,12 @@ from typing import Any, TypeAlias
 
 import re2
 
+from oracle.failure import ValueFailure as ValueFailure
+from oracle.more_functions import MORE
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN
 
 Value: TypeAlias = int | float | str | bool
 Row: TypeAlias = tuple[Value, ...]
-
-
-class ValueFailure(Exception):  # noqa: N818
-    """An operation has no result for these values."""
 
 
 def checked(value: Any) -> Any:
@@ -67,6 +65,8 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def apply(op: str, left: Value, right: Value) -> Value:
+    if op in _COMPARISONS:
+        return compare(op, left, right)
     try:
         return checked(_OPERATORS[op](left, right))
     except ZeroDivisionError:
@@ -120,7 +120,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def call(name: str, args: Sequence[Value]) -> Value:
-    return _FUNCTIONS[name](*args)
+    return checked((_FUNCTIONS.get(name) or MORE[name])(*args))
 
 
 def holds(name: str, text: str, other: str) -> bool:
@@ -191,6 +191,16 @@ def aggregate(
             return min(values)
         case "max":
             return max(values)
+        case "count_if":
+            return values.count(True)
+        case "var" | "stddev":
+            mean = sum(map(Fraction, values)) / len(values)
+            spread = sum((Fraction(v) - mean) ** 2 for v in values) / max(len(values) - 1, 1)
+            return checked(float(spread) if name == "var" else math.sqrt(float(spread)))
+        case "median":
+            ranked = sorted([*values, *values])  # each twice: the middle lies between two
+            low, high = ranked[len(values) - 1 : len(values) + 1]
+            return (low + high) // 2 if of_durations else float(Fraction(low) + Fraction(high)) / 2
         case "first" | "last":
             return at_the_end(candidates, last=name == "last")
         case _:

@@ -336,7 +336,7 @@ def kept(checked: Checked) -> Iterator[str]:
         expected = Keeps.SPAN if span > 0 else Keeps.NOTHING
         if len(spans) < len(needs):
             if not entry.kept.is_for_ever:
-                yield f"{name} keeps {entry.kept}, but is needed for ever"
+                yield f"{name} keeps {entry.kept}, but is needed forever"
             elif entry.kept.what is Keeps.PER_KEY and entry.kept.span < span:
                 yield f"{name} keeps {entry.kept}, but its timestamps are needed for {span}"
         elif (entry.kept.what, entry.kept.span) != (expected, span):

@@ -16,15 +16,18 @@ from pathlib import Path
 from random import Random
 
 import best_programs
+import path_programs
 import pytest
+import rank_programs
 from kernel_checks import check, check_answers_alone, check_one_per_key, compiled
 from oracle.programs import Case, random_case
 from unusual import unusual
 
 from streamlog.compiler import compile_source
 from streamlog.diagnostics import Source
+from streamlog.plan.steps import Ranked
 
-PAIRS = int(os.environ.get("STREAMLOG_PAIRS", "3000"))
+PAIRS = int(os.environ.get("STREAMLOG_PAIRS", "900"))
 SEED = int(os.environ.get("STREAMLOG_SEED", "0"))
 SHARD = 30
 FOUND = sorted((Path(__file__).parent / "found").glob("*.slog"))
@@ -97,6 +100,36 @@ def test_the_best_of_the_old_rows_are_enough(first: int) -> None:
         plan = compiled(case).closed.plan
         chosen += any(rows.best for old in plan.thinned.values() for rows in old.sufficient)
     assert chosen >= SHARD / 2
+
+
+@pytest.mark.parametrize("first", range(SEED, SEED + PAIRS // 4, SHARD))
+def test_closures_made_from_their_base_agree_with_the_oracle(first: int) -> None:
+    made = 0
+    for seed in range(first, first + SHARD):
+        rng = Random(seed)
+        case = path_programs.random_case(rng)
+        try:
+            check(case, rng)
+        except Exception as error:
+            pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}\n{case.tables}")
+        made += bool(compiled(case).closed.plan.closures)
+    assert SHARD / 3 < made < SHARD
+
+
+@pytest.mark.parametrize("first", range(SEED, SEED + PAIRS // 4, SHARD))
+def test_rows_that_few_exceed_agree_with_the_oracle(first: int) -> None:
+    ranked = 0
+    for seed in range(first, first + SHARD):
+        rng = Random(seed)
+        case = rank_programs.random_case(rng)
+        try:
+            check(case, rng)
+            check_answers_alone(case, rng)
+        except Exception as error:
+            pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}")
+        rules = compiled(case).closed.plan.rules
+        ranked += any(isinstance(step, Ranked) for rule in rules for step in rule.checks)
+    assert SHARD / 4 < ranked < SHARD
 
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda p: p.stem)

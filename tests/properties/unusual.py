@@ -193,7 +193,7 @@ def _in_the_future(case: Case, program: Program, rng: Random) -> Case | None:
     types, schema = program.types, program.schema
 
     def goes_on(name: str) -> bool:
-        """Whether it rests on itself without a negation: then it would go on for ever."""
+        """Whether it rests on itself without a negation: then it would go on forever."""
         found: set[str] = set()
         waiting = [name]
         while waiting:

@@ -341,6 +341,7 @@ class Maker:
                     f"substr({t('s')}, {t('n')}, {t('n')})",
                     f"substr({t('s')}, 0, 1)",
                     f"max({t('s')}, {t('s')})",
+                    f"if({t('n')} < {t('n')}, {t('s')}, {t('s')})",
                 ]
             case "n":
                 options = [
@@ -355,6 +356,8 @@ class Maker:
                     f"length({t('s')})",
                     f"floor({t('n')}, {abs(few)})",
                     f"ceil({t('n')}, {abs(few)})",
+                    f"if({t('s')} = {t('s')}, {t('n')}, {t('n')})",
+                    f"if({t('n')} != 0, 6 // {t('n')}, {t('n')})",
                     *self.divided(scope, depth),
                 ]
                 if self.on_calendar:
@@ -369,6 +372,7 @@ class Maker:
                     f"({t('f')} / -0.5)",
                     f"abs({t('f')})",
                     f"min({t('f')}, {t('f')})",
+                    f"if({t('f')} > {t('n')}, {t('f')}, 0.5)",
                 ]
                 if self.on_calendar:
                     options.append(f"({t('d')} / 4s)")
@@ -395,6 +399,10 @@ class Maker:
         rng = self.rng
         letter = rng.choice([c for c in NAMES if scope.bound[c]] or ["n"])
         one = self.term(scope, letter, rng.choice([0, 1]))
+        if self.chance(0.1):
+            return f"{one} in ({self.term(scope, letter, 0)}, {self.term(scope, letter, 1)})"
+        if self.chance(0.1):
+            return f"between({one}, {self.term(scope, letter, 0)}, {self.term(scope, letter, 0)})"
         if letter == "s" and self.chance(0.4):
             return f"{rng.choice(['contains', 'starts_with'])}({one}, {self.term(scope, 's', 0)})"
         if letter == "f" and self.chance(0.3):

@@ -16,6 +16,7 @@ from streamlog.compiler import Program, compile_file
 from streamlog.kernel import Kernel
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import Row
+from streamlog.runtime.sources import declared_inputs
 from streamlog.syntax.ast import Const, Rule, Type
 from streamlog.syntax.walk import walk
 
@@ -76,6 +77,22 @@ def batches(program: Program) -> Iterator[tuple[list[tuple[str, Row]], int]]:
             now += random.choice([0, 1, unit // 2, unit])
             rows += ((s, row_of(program, s, now, random)) for s in streams if random.random() < 0.8)
         yield rows, now
+
+
+def tables_by_chance(program: Program) -> dict[str, list[Row]]:
+    """Of tables whose files are nowhere."""
+    rng, texts, types = Random(2), texts_of(program), program.types
+    lost = [i.pred for i in declared_inputs(program) if not i.path.exists()]
+    return {
+        name: [
+            tuple(
+                value(types.column(name, i), texts, 0, rng)
+                for i in range(program.schema[name].arity)
+            )
+            for _ in range(8)
+        ]
+        for name in lost
+    }
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=str)

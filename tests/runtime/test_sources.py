@@ -248,7 +248,7 @@ def test_bad_parquet_rows(tmp_path: Path) -> None:
     pq.write_table(table, path)
     assert reasons(rows_of(path)) == [
         ("1", "column `n`: 18446744073709551615 does not fit into 64 bits"),
-        ("2", f"the time {T0 * 1000 + 1} ns is finer than a microsecond"),
+        ("2", f"column `T`: the time {T0 * 1000 + 1} ns is finer than a microsecond"),
         ("3", "column `T`: a value is missing"),
         ("4", "column `area`: a value is missing"),
     ]

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,6 +18,9 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from streamlog.app.cli import main
+from streamlog.app.run_spark import SparkRun
+from streamlog.runtime.replacing import Replacing
+from streamlog.spark.inputs import Inputs
 
 DEMO = Path(__file__).parents[2] / "demos" / "01_first_alarm" / "alarm.slog"
 
@@ -52,7 +56,8 @@ def test_only_what_answers_rest_on_is_evaluated(tmp_path: Path) -> None:
     rows.write_text("T,x\n1,red\n2,blue\n3,red\n")
     code, out, err = run(program, "--input", f"s={rows}", "--format", "csv")
     assert (code, out) == (0, "T,X\n1,red\n")
-    assert re.search(r"^p +sql", err, re.MULTILINE) and "unread" not in err
+    assert re.search(r"^p +sql", err, re.MULTILINE)
+    assert "nothing reads `unread`" in err and not re.search(r"^unread ", err, re.MULTILINE)
 
 
 def test_answers_in_a_file_are_those_of_the_local_engine(tmp_path: Path) -> None:
@@ -333,7 +338,29 @@ def test_counts_that_have_not_come_are_no_proof_of_clean_data(
 ) -> None:
     program, rows = tmp_path / "a.slog", tmp_path / "s.csv"
     program.write_text("stream s(T: int, n: int).\noutput p.\np(T, N) <- s(T, N).\n")
-    rows.write_text("T,n\n1,1\n2, 2 \n")
-    monkeypatch.setattr("streamlog.spark.inputs._observed", lambda observation: {})
+    rows.write_text("T,n\n1,1\n2, 2 \nsoon,3\n")
+    monkeypatch.setattr("streamlog.spark.inputs._observed", lambda spark, observations: {})
     code, out, err = run(program, "--input", f"s={rows}", "--format", "csv")
     assert (code, out) == (0, "T,N\n1,1\n2,2\n"), err
+    assert re.search(r"^s +3 +0 +1$", err, re.MULTILINE), err
+    assert f"{rows}:4: column `T`: 'soon'" in err
+
+
+@pytest.mark.parametrize(("row", "evaluations"), [("3,3", 1), ("soon,3", 1), (" 3 ,3", 2)])
+def test_a_run_is_repeated_only_if_python_finds_further_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: str, evaluations: int
+) -> None:
+    program, rows = tmp_path / "a.slog", tmp_path / "s.csv"
+    program.write_text("stream s(T: int, n: int).\noutput p.\np(T, N) <- s(T, N).\n")
+    rows.write_text(f"T,n\n1,1\n{row}\n")
+    given = []
+    once = SparkRun._evaluated
+
+    def evaluated(self: SparkRun, inputs: Inputs, files: Replacing) -> Any:
+        given.append(inputs)
+        return once(self, inputs, files)
+
+    monkeypatch.setattr(SparkRun, "_evaluated", evaluated)
+    code, _, err = run(program, "--input", f"s={rows}")
+    assert code == 0, err
+    assert len(given) == evaluations

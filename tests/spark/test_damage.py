@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 
 import streamlog
 from streamlog.kernel import Kernel
+from streamlog.runtime.columns import column_types
 from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import END, Row
 from streamlog.spark import Running, start, store
-from streamlog.spark.columns import column_types
 from streamlog.spark.inputs import Inputs
 from streamlog.spark.streaming import Run
 

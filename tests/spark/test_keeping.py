@@ -13,10 +13,10 @@ import streamlog
 from streamlog.analysis.contract import Keeps
 from streamlog.compiler import compile_file
 from streamlog.kernel import Kernel
+from streamlog.runtime.columns import column_types
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import Row
 from streamlog.spark import arrival, wire
-from streamlog.spark.columns import column_types
 from streamlog.spark.delivery import Relations
 from streamlog.spark.executor import SparkExecutor
 from streamlog.spark.inputs import Inputs
@@ -82,7 +82,7 @@ def test_a_row_that_is_found_after_a_later_one_is_kept(spark: SparkSession, tmp_
             ).withColumns(
                 {
                     c: F.lit(None).cast("string")
-                    for c in (arrival.PLACE, arrival.REASON, arrival.TEXT)
+                    for c in (arrival.PLACE, arrival.REASON, arrival.TEXT, arrival.ODD)
                 }
             )
             for name, rows in batch.items()

@@ -20,15 +20,15 @@ from oracle.programs import Case, arrival_orders, random_case
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from streamlog.runtime.columns import column_types, types_of_rows
 from streamlog.runtime.executor import Row
 from streamlog.spark import arrival, store, wire
-from streamlog.spark.columns import column_types, types_of_rows
 from streamlog.spark.delivery import Relations
 from streamlog.spark.inputs import Inputs
 from streamlog.spark.streaming import Run
 
 PAIRS = int(os.environ.get("STREAMLOG_SPARK_STREAMS", "4"))
-SEED = int(os.environ.get("STREAMLOG_SEED", "0"))
+SEED = int(os.environ.get("STREAMLOG_SEED", "6"))  # programs of smaller seeds have few rows
 SHARD, SLACK, BATCHES, IDLE = 4, 3, 3, 2
 
 
@@ -63,15 +63,16 @@ def test_micro_batches(
         run.reading.sources |= {name: range(i, i + 1) for i, name in enumerate(layout)}
         return run
 
-    orders = arrival_orders(rng, {n: r for n, r in given.facts.items() if n in types}, SLACK)
-    layout = laid_out(rng, [row for batch in orders for row in batch])
+    facts = {n: r for n, r in given.facts.items() if n in types}
+    orders = arrival_orders(rng, facts, SLACK)
+    layout = laid_out(rng, sorted(facts), [row for batch in orders for row in batch])
     run = started()
     for batch in range(BATCHES):
         frames = {
             name: frame(name, files[batch]).withColumns(
                 {
                     c: F.lit(None).cast("string")
-                    for c in (arrival.PLACE, arrival.REASON, arrival.TEXT)
+                    for c in (arrival.PLACE, arrival.REASON, arrival.TEXT, arrival.ODD)
                 }
             )
             for name, files in layout.items()
@@ -90,9 +91,11 @@ def test_micro_batches(
     }
 
 
-def laid_out(rng: Random, rows: list[tuple[str, Row]]) -> dict[str, list[list[Row]]]:
-    """The files of each stream; one has a file for every batch, others may be at an end before."""
-    names = sorted({name for name, _ in rows})
+def laid_out(
+    rng: Random, names: list[str], rows: list[tuple[str, Row]]
+) -> dict[str, list[list[Row]]]:
+    """The files of each stream; one has a file for every batch, others may be at an end before.
+    Files may be empty, and so may all files of a stream."""
     longest = rng.choice(names)
     result = {}
     for name in names:

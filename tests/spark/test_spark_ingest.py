@@ -16,8 +16,8 @@ from streaming import compiled
 from streamlog.runtime.ingest import Checker, Reject
 from streamlog.runtime.sources import Layout
 from streamlog.spark import ingest
-from streamlog.spark.lines import CsvLines
 from streamlog.spark.records import ColumnsError, Part, Records
+from streamlog.spark.text_lines import CsvLines
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
 
 TABLES = "\n".join(f"table t_{t.value}(v: {t.value})." for t in Type)

@@ -21,7 +21,7 @@ from streamlog.kernel import Kernel
 from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import END, Row
 from streamlog.spark import Running, start
-from streamlog.spark.watching import KEPT, Figures, Record
+from streamlog.spark.run_status import KEPT, Figures, Record
 
 # A negation that waits, the first of each key, a count over a window, and a recursion that the
 # kernel does in tasks.

@@ -80,9 +80,9 @@ ERRORS = [
     ("p(X) <- X = «(q, r)».", "SL0101 a group of goals cannot stand inside a term", ""),
     ("p(X) <- X = Y + «not» Z.", "SL0101 a negation cannot stand inside a term", ""),
     (
-        "p(X «<» 3) <- q(X).",
-        "SL0101 expected `)` or `,`, found `<`",
-        "a comparison cannot be an argument",
+        "p(«X < 3») <- q(X).",
+        "SL0101 a comparison cannot stand inside a term",
+        "the first argument of `if` may be one, as in `if(X < Y, X, Y)`",
     ),
     ("«X» < 3 <- q(X).", "SL0101 expected a statement, found `X`", ""),
     (
@@ -265,7 +265,8 @@ ERRORS = [
     (
         "p(«med»<X>) <- q(X).",
         "SL0101 `med` is not an aggregate",
-        "there are count, sum, min, max, avg, count_distinct, first, last",
+        "there are count, sum, min, max, avg, count_distinct, first, last, count_if, var, stddev, "
+        "median",
     ),
     ("p(«summ»<X>) <- q(X).", "SL0101 `summ` is not an aggregate", "did you mean `sum`?"),
 ]

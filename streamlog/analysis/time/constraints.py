@@ -14,15 +14,18 @@ its definition first, because three variables do not fit into a difference.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import combinations, product
+from itertools import combinations, permutations, product
+from types import MappingProxyType
 
 from attrs import frozen
 
+from streamlog.analysis.calendar import width
 from streamlog.analysis.time.dbm import ZERO, Dbm, Difference
 from streamlog.syntax.ast import (
     INT64_MAX,
     INT64_MIN,
     Agg,
+    Atom,
     BinOp,
     Call,
     Comparison,
@@ -37,6 +40,8 @@ from streamlog.syntax.pretty import pretty
 MOST_CASES = 256
 
 Interval = tuple[int, int]
+Relations = Mapping[str, Dbm]  # by predicate, between its columns (`column_relations.at`)
+NO_RELATIONS: Relations = MappingProxyType({})
 Conjunction = tuple[Difference, ...]
 
 
@@ -81,13 +86,14 @@ class Terms:
 
     `whole` tells whether a variable's values are whole numbers; `ranges` has the variables whose
     value is known from a declared range or, with `by_facts`, from static facts; `definitions`
-    those an equation defines.
+    those an equation defines; `relations` are those between the columns of predicates.
     """
 
     whole: Callable[[str], bool]
     ranges: Mapping[str, Interval]
     definitions: Mapping[str, Term]
     by_facts: bool = True
+    relations: Relations = NO_RELATIONS
 
     def cases(self, term: Term, seen: frozenset[str] = frozenset()) -> tuple[Case, ...] | None:
         """The values a term may have, or None when differences cannot express it."""
@@ -110,6 +116,8 @@ class Terms:
                 return self._extremum((arg, BinOp("-", zero, arg, span=term.span)), 1, seen)
             case Call("floor" | "ceil" as name, (value, step)):
                 return self._rounded(name, term, value, step, seen)
+            case Call("date_trunc", (Const(str(unit)), value, *zone)):
+                return self._truncated(term, unit, value, zone, seen)
             case Const() | Neg() | BinOp() | Call() | Agg():
                 return None
 
@@ -161,11 +169,28 @@ class Terms:
         values, steps = self.cases(value, seen), self.cases(step, seen)
         if values is None or steps is None or len(steps) != 1 or steps[0][1].factors:
             return None
-        width = steps[0][1].high
         if steps[0][1].low <= 0:
             return None
+        return self._within(term, values, steps[0][1].high, 1 if name == "floor" else -1)
+
+    def _truncated(
+        self, term: Term, unit: str, value: Term, zone: list[Term], seen: frozenset[str]
+    ) -> tuple[Case, ...] | None:
+        values = self.cases(value, seen)
+        match zone:
+            case []:
+                longest = width(unit, "UTC")
+            case [Const(str(name))]:
+                longest = width(unit, name)
+            case _:
+                return None
+        return None if values is None or not longest else self._within(term, values, longest, 1)
+
+    def _within(
+        self, term: Term, values: tuple[Case, ...], width: int, sign: int
+    ) -> tuple[Case, ...] | None:
+        """A term that is below the values, or above them, by less than a width."""
         rounded = Linear(((pretty(term), 1),), 0, 0)  # the same term, the same value
-        sign = 1 if name == "floor" else -1
         result = []
         for conditions, exact in values:
             rest = exact.plus(rounded, -1).times(sign)  # 0 <= rest < width
@@ -186,6 +211,16 @@ class Terms:
             for differences in self._compare(comparison.op, left.plus(right, -1)):
                 result.append(a + b + differences)
         return tuple(result)
+
+    def related(self, atom: Atom) -> Iterator[tuple[Conjunction, ...]]:
+        """What is known of the columns of a goal's facts."""
+        relation = self.relations.get(atom.pred)
+        for left, right in permutations(relation.names if relation else (), 2):
+            most = relation.most(left, right) if relation and ZERO not in (left, right) else None
+            if most is not None and INT64_MIN <= most <= INT64_MAX:
+                sides = [atom.args[int(name[1:])] for name in (left, right)]
+                offset = BinOp("+", sides[1], Const(most, Type.INT, span=atom.span), span=atom.span)
+                yield self.comparison(Comparison("<=", sides[0], offset, span=atom.span))
 
     def bounds(self, names: Iterable[str]) -> Iterator[tuple[Conjunction, ...]]:
         """What the ranges say of some variables."""

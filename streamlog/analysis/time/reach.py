@@ -9,9 +9,11 @@ from attrs import evolve, field, frozen
 from streamlog.analysis.builtins import WHOLE
 from streamlog.analysis.schema import Kind, Schema
 from streamlog.analysis.time.constraints import (
+    NO_RELATIONS,
     Conjunction,
     Interval,
     OffsetError,
+    Relations,
     Terms,
     TooManyCasesError,
     matrices,
@@ -91,6 +93,7 @@ class BranchTime:
     matrices: tuple[Dbm, ...]  # over HEAD and the rule's variables; empty: it never fires
     goals: tuple[Goal, ...]
     assumes: tuple[Assumption, ...] = ()
+    related: tuple[str, ...] = ()  # the predicates whose columns' relations it makes use of
 
     @property
     def can_fire(self) -> bool:
@@ -109,7 +112,7 @@ def clock_of(atom: Atom) -> str:
 
 
 def reaches(
-    schema: Schema, types: TypeTable
+    schema: Schema, types: TypeTable, relations: Relations = NO_RELATIONS
 ) -> tuple[tuple[BranchTime, ...], tuple[Diagnostic, ...]]:
     """The time of every conjunction of every rule with a timestamp."""
     result: list[BranchTime] = []
@@ -119,10 +122,7 @@ def reaches(
             continue
         found: list[BranchTime] = []
         try:
-            found = [
-                _branch(rule, (rule.number, which), body, schema, types)
-                for which, body in enumerate(branches(rule.body))
-            ]
+            found = list(branches_of(rule, schema, types, relations))
         except TooManyCasesError:
             diagnostics.append(too_many_cases(rule))
         except OffsetError as overflow:
@@ -138,6 +138,15 @@ def reaches(
         result += found
         diagnostics += _never(rule, found, schema)
     return tuple(result), tuple(diagnostics)
+
+
+def branches_of(
+    rule: Rule, schema: Schema, types: TypeTable, relations: Relations, *, sparing: bool = True
+) -> Iterator[BranchTime]:
+    """The time of each conjunction of a rule. If `sparing`, relations between columns are left out
+    where they make no difference to the times of its goals."""
+    for which, body in enumerate(branches(rule.body)):
+        yield _branch(rule, (rule.number, which), body, schema, types, relations, sparing)
 
 
 def too_many_cases(rule: Rule) -> Diagnostic:
@@ -178,14 +187,32 @@ def _contradiction(branch: BranchTime, schema: Schema) -> list[Span]:
 
 
 def _branch(
-    rule: Rule, place: tuple[int, int], body: Body, schema: Schema, types: TypeTable
+    rule: Rule,
+    place: tuple[int, int],
+    body: Body,
+    schema: Schema,
+    types: TypeTable,
+    relations: Relations,
+    sparing: bool,
 ) -> BranchTime:
-    """What the facts of a table say is assumed only where it makes a difference."""
+    """What the facts of a table say is assumed only where it makes a difference, and so are the
+    relations between columns."""
+    related = tuple(sorted({a.pred for a in atoms(body)} & relations.keys()))
+
+    def time(by_facts: bool) -> BranchTime:
+        plain = _with_ranges(rule, place, body, schema, types, NO_RELATIONS, by_facts)
+        if not related:
+            return plain
+        better = _with_ranges(rule, place, body, schema, types, relations, by_facts)
+        if sparing and _same_times(better, plain):
+            return plain
+        return evolve(better, related=related)
+
     assumes = tuple(dict.fromkeys(_assumptions(rule, body, schema)))
-    assuming = _with_ranges(rule, place, body, schema, types, by_facts=True)
+    assuming = time(by_facts=True)
     if not assumes:
         return assuming
-    plain = _with_ranges(rule, place, body, schema, types, by_facts=False)
+    plain = time(by_facts=False)
     return plain if _same_times(assuming, plain) else evolve(assuming, assumes=assumes)
 
 
@@ -204,6 +231,7 @@ def _with_ranges(
     body: Body,
     schema: Schema,
     types: TypeTable,
+    relations: Relations,
     by_facts: bool,
 ) -> BranchTime:
     clocks = {clock_of(a) for a in atoms(body) if schema.is_temporal(a.pred)}
@@ -215,6 +243,7 @@ def _with_ranges(
         ranges=dict(_ranges(body, schema, by_facts)),
         definitions=dict(_definitions(body, clocks)),
         by_facts=by_facts,
+        relations=relations,
     )
     at_head = Comparison("=", Var(HEAD, span=head.span), head, span=head.span)
     clocks.add(HEAD)
@@ -229,10 +258,12 @@ def _formulas(body: Body, schema: Schema, terms: Terms) -> Iterator[tuple[Conjun
         match literal:
             case Comparison():
                 yield terms.comparison(literal)
-            case Atom(pred, (Const() as time, *_)) if schema.is_temporal(pred):
-                clock = Var(clock_of(literal), span=time.span)
-                yield terms.comparison(Comparison("=", clock, time, span=time.span))
-            case Atom() | Not() | Choice():
+            case Atom(pred, args):
+                if args and isinstance(time := args[0], Const) and schema.is_temporal(pred):
+                    clock = Var(clock_of(literal), span=time.span)
+                    yield terms.comparison(Comparison("=", clock, time, span=time.span))
+                yield from terms.related(literal)
+            case Not() | Choice():
                 pass
 
 

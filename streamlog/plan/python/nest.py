@@ -19,28 +19,54 @@ from streamlog.plan.steps import (
     Fold,
     Index,
     Join,
+    Ranked,
     Step,
     Store,
 )
 from streamlog.plan.walk import bindings, reads
-from streamlog.syntax.ast import Atom, BinOp, Call, Const, Neg, Query, Rule, Term, Type, Var
-from streamlog.syntax.walk import walk
+from streamlog.syntax.ast import (
+    Atom,
+    BinOp,
+    Call,
+    Comparison,
+    Const,
+    Neg,
+    Query,
+    Rule,
+    Term,
+    Type,
+    Var,
+)
+from streamlog.syntax.walk import variables, walk
 
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _STEPPED = ("floor", "ceil", "abs")
 _NESTED = 8  # steps one inside the other; Python allows twenty blocks, and a step may need two
 
 
 # What an index holds, by key.
 Tables: TypeAlias = Callable[[Index], object]
+# What finds the rows of a step, and its name.
+Ranks: TypeAlias = Callable[[Ranked], tuple[str, object]]
+# What finds the highest value of a column, or the lowest (False), and its name; if it may.
+Peaks: TypeAlias = Callable[[Index, int, bool], tuple[str, object] | None]
 
 
 class Nest:
     """Writes steps of a statement, and what is to be done where they have a solution."""
 
     def __init__(
-        self, out: Generated, types: TypeTable, statement: Rule | Query, tables: Tables
+        self,
+        out: Generated,
+        types: TypeTable,
+        statement: Rule | Query,
+        tables: Tables,
+        ranks: Ranks | None = None,
+        peaks: Peaks | None = None,
     ) -> None:
         self.out, self.types, self.statement, self.tables = out, types, statement, tables
+        self.ranks, self.peaks = ranks, peaks
+        self.searches = 0  # one within the other
         self.depth = 0  # of nested joins, to name their rows
         self.parts = self.flags = 0  # how many there are, to name them
         self.stop: str | None = None  # the flag that ends the joins at hand
@@ -93,6 +119,8 @@ class Nest:
                 self._join(step, go_on)
             case Fold():
                 self._fold(step, go_on)
+            case Ranked():
+                self._ranked(step, go_on)
             case Exists():
                 self._exists(step, go_on)
 
@@ -173,6 +201,20 @@ class Nest:
             self.out(f"{name(fold.var)} = {value}")
             then()
 
+    def _ranked(self, step: Ranked, then: Callable[[], None]) -> None:
+        assert self.ranks is not None
+        join = step.join
+        self.depth += 1
+        row = f"row{self.depth}"
+        low = "ever" if join.low is None else python(join.low)
+        high = "never" if join.high is None else python(join.high)
+        self.out(f"{lists(join.index, 'times', 'rows')} = {self._lists(join)}")
+        asked = f"({self._key(join)}, times, rows, {low}, {high})"
+        found = f"{self.out.named(*self.ranks(step))}.between{asked}"
+        with self.out.block(f"for {row}, {name(step.var)} in {found}:"):
+            self.bind(join.atom, row, join.index, then)
+        self.depth -= 1
+
     def bind(self, atom: Atom, row: str, index: Index | None, then: Callable[[], None]) -> None:
         """The goal's variables from a row; a constant is a test.
 
@@ -218,7 +260,7 @@ class Nest:
 
     def _exists(self, step: Exists, then: Callable[[], None]) -> None:
         """A look-up where that is enough; else loops that stop at the first solution."""
-        test = self._simple(step)
+        test = self._simple(step) or self._by_peak(step)
         if test is None:
             found = self._search(step.steps)
             test = found if step.wanted else f"not {found}"
@@ -227,6 +269,7 @@ class Nest:
 
     def _search(self, steps: Sequence[Step]) -> str:
         self.flags += 1
+        self.searches += 1
         outer, flag = self.stop, f"found{self.flags}"
         if outer is None:
             self.out(f"{flag} = False")
@@ -239,7 +282,43 @@ class Nest:
                 self.chain(steps, (), (), lambda: self.out("return True"))
                 self.out("return False")
         self.stop = outer
+        self.searches -= 1
         return flag
+
+    def _by_peak(self, step: Exists) -> str | None:
+        """Whether some row up to a time is beyond a value: whether the highest, or lowest, is."""
+        match step.steps:
+            case (
+                Join(index=Index(store=Store.BY_TIME), low=None) as join,
+                Filter(Comparison() as c),
+            ):
+                pass
+            case _:
+                return None
+        own = {v: i for i, v in enumerate(join.atom.args) if i not in join.index.fixed}
+        sides = ((c.op, c.left, c.right), (_MIRRORED.get(c.op, ""), c.right, c.left))
+        found = [
+            (op, own[mine], other)
+            for op, mine, other in sides
+            if op in _MIRRORED and mine in own and not any(v in own for v in variables(other))
+        ]
+        if self.peaks is None or self.searches or join.high is None or len(found) != 1:
+            return None
+        ((op, column, other),) = found
+        pred = join.atom.pred
+        if not all(isinstance(v, Var) for v in own) or not column or join.not_itself:
+            return None
+        if self.types.column(pred, column) is None or computes(other):
+            return None
+        made = self.peaks(join.index, column, op[0] == ">")
+        if made is None:
+            return None
+        times, rows = "times", "rows"
+        self.out(f"{lists(join.index, times, rows)} = {self._lists(join)}")
+        asked = f"({self._key(join)}, times, rows, {python(join.high)})"
+        self.out(f"peak = {self.out.named(*made)}.up_to{asked}")
+        holds = f"peak is not None and peak {op} {python(other)}"
+        return holds if step.wanted else f"not ({holds})"
 
     def _simple(self, step: Exists) -> str | None:
         if len(step.steps) != 1 or not isinstance(step.steps[0], Join):

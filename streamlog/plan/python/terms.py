@@ -52,7 +52,9 @@ def python(term: Term) -> str:
         case BinOp("/", left, right):  # of whole numbers too, as floats
             return f"(float({python(left)}) / {python(right)})"
         case BinOp(op, left, right):
-            return f"({python(left)} {op} {python(right)})"
+            return f"({python(left)} {_COMPARISONS.get(op, op)} {python(right)})"
+        case Call("in", (value, *items)):
+            return f"({python(value)} in ({', '.join(map(python, items))},))"
         case Call("length", (text,)):
             return f"len({python(text)})"
         case Call("lower" | "upper" as method, (text,)):
@@ -60,8 +62,12 @@ def python(term: Term) -> str:
         case Call("max" | "min" as function, (Var() as one, Var() as other)):
             sign = ">=" if function == "max" else "<="  # twice as fast as a call
             return f"({name(one)} if {name(one)} {sign} {name(other)} else {name(other)})"
-        case Call(function, args):
+        case Call("if", (condition, then, other)):
+            return f"({python(then)} if {python(condition)} else {python(other)})"
+        case Call("max" | "min" | "abs" | "floor" | "ceil" | "substr" as function, args):
             return f"{function}({', '.join(map(python, args))})"
+        case Call(function, args):
+            return f"call_{function}({', '.join(map(python, args))})"
         case Agg():
             raise ValueError("an aggregate is no value")
 

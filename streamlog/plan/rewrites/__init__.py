@@ -13,6 +13,7 @@ from streamlog.plan.rewrites.earliest import earliest
 from streamlog.plan.rewrites.latest import latest
 from streamlog.plan.rewrites.lookups import lookups
 from streamlog.plan.rewrites.projection import projection
+from streamlog.plan.rewrites.ranks import ranks
 from streamlog.plan.rewrites.selection import selection
 from streamlog.plan.rewrites.settled import settled
 from streamlog.plan.rewrites.windows import windows
@@ -34,9 +35,11 @@ def _on_steps(rewrite: Callable[[Step, Conjunction], Step]) -> Callable[..., tup
     return lambda steps, found: map_steps(steps, lambda step: rewrite(step, found))
 
 
-# Of a conjunction, the latest row comes first: what is looked up has no window. Of steps, the
+# Of a conjunction, ranks come first: no other knows what it asks of. Then the latest row: what is
+# looked up has no window. Of steps, the
 # earliest row: it is recognised before constants leave the key. Projection sees the final indexes.
 REWRITES = (
+    Rewrite("ranks", Conjunction, ranks),
     Rewrite("latest", Conjunction, latest),
     Rewrite("lookups", Conjunction, lookups),
     Rewrite("windows", Conjunction, windows),

@@ -29,6 +29,8 @@ def latest(found: Conjunction) -> Conjunction:
     """The first goal of which only the best row matters is looked up when that is known."""
     if found.group is not None and (found.group.improving or found.group.distinct):
         return found
+    if found.ranked is not None:
+        return found
     for goal in found.goals:
         if (own := _own(goal, found)) is None:
             continue

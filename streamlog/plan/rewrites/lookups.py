@@ -19,7 +19,7 @@ from streamlog.syntax.walk import variables
 
 
 def lookups(found: Conjunction) -> Conjunction:
-    if found.group is not None:  # an aggregate counts every solution
+    if found.group is not None or found.ranked is not None:  # an aggregate counts every solution
         return found
     for goal in found.goals:
         conditions = _conditions(goal, found)

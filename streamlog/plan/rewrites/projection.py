@@ -20,7 +20,7 @@ from attrs import define, evolve, field
 from streamlog.analysis.builtins import WHOLE
 from streamlog.plan.conjunction import Surroundings
 from streamlog.plan.keeping import forgetful
-from streamlog.plan.steps import Fold, Index, Join, Plan, Store
+from streamlog.plan.steps import Fold, Index, Join, Plan, Ranked, Store
 from streamlog.plan.walk import map_joins_of, readings
 from streamlog.syntax.aggregates import AGGREGATES
 
@@ -74,6 +74,7 @@ def _uses(plan: Plan, is_whole: Callable[[str, int], bool]) -> dict[Index, _Use]
     }
     for rule in plan.rules:
         folds = {s.join.atom.number: s for s in rule.checks if isinstance(s, Fold)}
+        ranked = {s.join.atom.number for s in rule.checks if isinstance(s, Ranked)}
         enumerating = (rule.checks, *(p.steps for p in rule.pipelines))
         inside = {j.atom.number for steps in enumerating for j in steps if isinstance(j, Join)}
         for join, columns in readings(rule):
@@ -85,7 +86,7 @@ def _uses(plan: Plan, is_whole: Callable[[str, int], bool]) -> dict[Index, _Use]
                 use.columns |= columns
             # How often a goal is met does not matter where it is only looked for.
             matters = rule.group in counting and join.atom.number in inside
-            use.counts |= matters or fold is not None
+            use.counts |= matters or fold is not None or join.atom.number in ranked
             use.compares |= join.not_itself and (rule.once or rule.group in counting)
     for index, old in plan.thinned.items():
         for best in (rows.best for rows in old.sufficient if rows.best):

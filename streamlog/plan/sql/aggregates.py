@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from streamlog.plan.sql.context import Untyped
+from streamlog.plan.sql.context import Unsupported, Untyped
 from streamlog.plan.sql.terms import Value, quotient
 from streamlog.syntax.ast import Type
 
@@ -39,8 +39,10 @@ def aggregate(func: str, what: Value, order: list[exp.Expr], is_duration: bool) 
             return exp.Max(this=column.copy())
         case "first" | "last":
             return _at_the_end(func, column, order)
+        case "count_if":
+            return exp.CountIf(this=column.copy())
         case _:
-            raise ValueError(f"unknown aggregate {func}")
+            raise Unsupported(f"`{func}` is computed exactly, which no engine does")
 
 
 def _total(what: Value) -> exp.Expr:

@@ -10,11 +10,12 @@ from collections.abc import Collection, Sequence
 
 from sqlglot import exp
 
+from streamlog.plan.sql.context import Unsupported
 from streamlog.plan.sql.extremes import by_value
 from streamlog.plan.sql.lookups import by_time
 from streamlog.plan.sql.rows import CorrelatedError, Rows
 from streamlog.plan.sql.windows import fold
-from streamlog.plan.steps import Exists, Extend, Filter, Fold, Join, Step
+from streamlog.plan.steps import Exists, Extend, Filter, Fold, Join, Ranked, Step
 from streamlog.plan.walk import reads
 
 
@@ -31,6 +32,8 @@ def run(rows: Rows, steps: Sequence[Step], after: Collection[str]) -> None:
                 _exists(rows, step, wanted)
             case Fold():
                 fold(rows, step, wanted)
+            case Ranked():
+                raise Unsupported("rows are chosen by how many later ones exceed them")
 
 
 def _exists(rows: Rows, step: Exists, wanted: Collection[str]) -> None:

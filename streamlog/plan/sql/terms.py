@@ -76,6 +76,8 @@ def value(term: Term, env: Env) -> Value:
         case Neg(operand):
             inner = _number(value(operand, env), term)
             return Value(exp.Neg(this=_paren(inner.sql)), inner.type, inner.fails)
+        case BinOp(op, left, right) if op in _COMPARISONS:
+            return compare(op, value(left, env), value(right, env), term)
         case BinOp(op, left, right):
             return _binary(op, value(left, env), value(right, env), term)
         case Call(name, args):
@@ -249,6 +251,10 @@ def _call(name: str, args: tuple[Value, ...], term: Term) -> Value:
     match name:
         case "max" | "min":
             return _largest(name, args, term)
+        case "if":
+            return _choice(args, term)
+        case "in":
+            return _among(args, term)
         case "abs":
             number = _number(args[0], term)
             return Value(exp.Abs(this=number.sql.copy()), number.type, fails)
@@ -261,7 +267,31 @@ def _call(name: str, args: tuple[Value, ...], term: Term) -> Value:
         case "lower" | "upper":
             raise Unsupported(f"`{pretty(term)}`: letters beyond ASCII differ between engines")
         case _:
-            raise ValueError(f"{name} is not a function")
+            raise Unsupported(f"`{pretty(term)}`: `{name}` differs between engines")
+
+
+def _choice(args: tuple[Value, ...], term: Term) -> Value:
+    """Only what is chosen can fail."""
+    condition, then, other = args
+    if then.type is None or other.type is None:
+        raise Untyped(f"`{pretty(term)}` chooses between values of unknown type")
+    if Type.FLOAT in (then.type, other.type):
+        then, other = as_double(then), as_double(other)
+    then, other = in_64_bits(then), in_64_bits(other)
+    fails = (
+        *condition.fails,
+        *(exp.and_(condition.sql.copy(), f) for f in then.fails),
+        *(exp.and_(exp.not_(exp.paren(condition.sql.copy())), f) for f in other.fails),
+    )
+    sql = _case(condition.sql.copy(), then.sql.copy(), other.sql.copy())
+    return Value(exp.paren(sql), then.type, fails)
+
+
+def _among(args: tuple[Value, ...], term: Term) -> Value:
+    first, *others = args
+    tests = [compare("=", first, other, term) for other in others]
+    sql = exp.or_(*(test.sql for test in tests))
+    return Value(exp.paren(sql), Type.BOOL, tuple(f for a in args for f in a.fails))
 
 
 def _largest(name: str, args: tuple[Value, ...], term: Term) -> Value:

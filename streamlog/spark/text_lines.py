@@ -7,7 +7,7 @@ with nothing but white space is passed over, as Spark's own reader does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from attrs import frozen
@@ -39,6 +39,10 @@ class CsvLines:
     @property
     def held(self) -> tuple[DataType, ...]:
         return (StringType(),) * len(self.layout.picked)
+
+    @property
+    def units(self) -> Mapping[int, str]:
+        return {}
 
     def split(self, lines: DataFrame) -> DataFrame:
         """At the delimiters, where there are no quotes and as many fields as there should be."""
@@ -82,6 +86,10 @@ class JsonLines:
     @property
     def held(self) -> tuple[DataType, ...]:
         return (VariantType(),) * len(self.names)
+
+    @property
+    def units(self) -> Mapping[int, str]:
+        return {}
 
     def split(self, lines: DataFrame) -> DataFrame:
         # The parser stops at the end of a value. What follows a line's own must be what stands

@@ -1,0 +1,14 @@
+from common import copied
+
+COLUMNS = "T: 'TIMESTAMP', id: 'BIGINT', stock: 'VARCHAR', volume: 'BIGINT'"
+QUERY = """
+SELECT DISTINCT strftime(T, '%Y-%m-%dT%H:%M:%SZ') AS T, stock, sum(volume) OVER (
+    PARTITION BY stock ORDER BY T
+    RANGE BETWEEN INTERVAL '7 days' - INTERVAL '1 microsecond' PRECEDING AND CURRENT ROW
+) AS volume
+FROM trade
+"""
+
+
+def run(data, out):
+    copied(QUERY, data, out, trade=COLUMNS)

@@ -1,0 +1,1 @@
+from pc_alarm import run  # noqa: F401

@@ -1,0 +1,1 @@
+from reach import run  # noqa: F401

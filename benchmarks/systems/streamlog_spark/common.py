@@ -1,0 +1,21 @@
+"""`streamlog run --engine spark`, in this process with a warm session."""
+
+from pathlib import Path
+
+from benchmarks.workloads import WORKLOADS
+from streamlog.app.cli import main
+
+ENGINE = "spark"
+warm_ups = 2
+
+
+def by_rules(name: str, data: Path, out: Path) -> None:
+    workload = WORKLOADS[name]
+    arguments = ["run", str(workload.program), "--engine", ENGINE]
+    for path in sorted(data.glob("*.csv")):
+        arguments += ["--input", f"{path.stem}={path}"]
+    out.unlink(missing_ok=True)
+    arguments += ["--output", f"{workload.output}={out}"]
+    code = main(arguments, standalone_mode=False)
+    if code:
+        raise SystemExit(code)

@@ -1,0 +1,52 @@
+"""Whether the functions that a program calls exist, and are called with what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from streamlog.analysis.builtins import FUNCTIONS
+from streamlog.diagnostics import Diagnostic, did_you_mean, finding
+from streamlog.syntax.aggregates import AGGREGATES
+from streamlog.syntax.ast import Call, Query, Rule
+from streamlog.syntax.walk import walk
+
+
+def check_calls(statements: Iterable[Rule | Query]) -> Iterator[Diagnostic]:
+    for statement in statements:
+        for node in walk(statement):
+            if isinstance(node, Call):
+                yield from _check_call(node)
+
+
+def _check_call(call: Call) -> Iterator[Diagnostic]:
+    function = FUNCTIONS.get(call.name)
+    count = len(call.args)
+    if function is None:
+        yield _no_function(call)
+    elif count < function.least or (function.most and count > function.most):
+        wanted = f"{function.least}"
+        if function.most is None:
+            wanted += " or more"
+        elif function.most > function.least:
+            wanted += f" to {function.most}"
+        yield finding("SL0205", f"`{call.name}` takes {wanted} arguments, not {count}", call.span)
+
+
+def _no_function(call: Call) -> Diagnostic:
+    if call.name in AGGREGATES:
+        return finding(
+            "SL0205",
+            f"`{call.name}` is an aggregate, and takes one term, not {len(call.args)}",
+            call.span,
+            help=f"in a head, `{call.name}(X)` aggregates X over all solutions of the body; "
+            "to compute with two values, use operators, as in `A + B`",
+        )
+    near = did_you_mean(call.name, FUNCTIONS)
+    names = ", ".join(sorted(FUNCTIONS))
+    help = [f"did you mean `{near}`?"] if near else []
+    help.append(f"the functions are {names}")
+    if not near:
+        help.append(
+            f"a predicate is a goal of its own: `{call.name}(…)` cannot stand inside a term"
+        )
+    return finding("SL0205", f"there is no function `{call.name}`", call.span, help=tuple(help))

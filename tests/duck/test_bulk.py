@@ -1,0 +1,297 @@
+"""Large files in DuckDB against the same files row by row: the same answers, figures and rejects,
+to the byte where a file is sorted anyway. Where there is a doubt, rows go one by one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+from click.testing import CliRunner
+
+from streamlog.app import run_local
+from streamlog.app.cli import main
+from streamlog.duck import bulk
+
+PROGRAM = """
+stream s(T: time, area: string, n: int 0..1000, x: float, d: duration, b: bool) slack 10s.
+stream r(T: time, area: string).
+table near(area: string, other: string).
+output o, unanswered, wide.
+o(T, A, N, B) <- s(T, A, N, X, _, B), X > -5.0.
+unanswered(T, A) <- s(T, A, _, _, _, _), not (r(T1, A), T <= T1, T1 <= T + 5min).
+wide(T, A2, X, D) <- s(T, A, _, X, D, _), near(A, A2).
+near(a, "b,c").
+near(b, "x").
+"""
+FIRST = "2026-11-15T08:00:00Z,a,5,0.5,300,true"
+
+
+@pytest.fixture
+def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each run was done in DuckDB. Every file is large."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run_local, "LARGE", 0)
+    found: list[bool] = []
+    evaluate = bulk.evaluate
+
+    def watched(*args, **kwargs):
+        result = evaluate(*args, **kwargs)
+        found.append(result is not None)
+        return result
+
+    monkeypatch.setattr(bulk, "evaluate", watched)
+    return found
+
+
+def run(name: str, *args: str, program: str = PROGRAM) -> dict[str, object]:
+    """What a run leaves behind."""
+    Path("p.slog").write_text(program)
+    outputs = [o.strip(" .") for o in program.split("output ")[1].split("\n")[0].split(",")]
+    given = [f"--output={o}={name}_{o}.csv" for o in outputs]
+    given += [f"--rejects={name}_rejects.csv", f"--late={name}_late.csv"]
+    result = CliRunner().invoke(main, ["run", "p.slog", "--engine", "local", *given, *args])
+    assert result.exit_code == 0, result.output
+    files = {
+        o: sorted(Path(f"{name}_{o}.csv").read_text().splitlines())
+        for o in [*outputs, "rejects", "late"]
+    }
+    return {**files, "figures": result.stderr.split("state:")[0].split("time went into")[0]}
+
+
+def both(*args: str, program: str = PROGRAM) -> dict[str, object]:
+    by_rows = run("rows", *args, "--strategy", "kernel", program=program)
+    assert run("bulk", *args, program=program) == by_rows
+    return by_rows
+
+
+def time(second: int) -> str:
+    return f"2026-11-15T{8 + second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}Z"
+
+
+def write(name: str, header: str, lines: list[str]) -> None:
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text("\n".join([header, *lines]) + "\n")
+
+
+def random_lines(rng: Random, disorder: int) -> tuple[list[str], list[str]]:
+    areas = ["a", "b", "Zürich", "it's", " x ", "🚀", "$low", ""]
+
+    def line(second: int) -> str:
+        number = rng.choice([rng.uniform(-9, 9), 1e-7, 5.0, -0.25])
+        return (
+            f"{time(second)},{rng.choice(areas)},{rng.randint(0, 1000)},{number!r},"
+            f"{rng.randint(-5, 5)},{rng.choice(['true', 'false'])}"
+        )
+
+    s = [line(i + rng.randint(0, disorder)) for i in range(0, 900, 3) for _ in range(2)]
+    s += rng.sample(s[-4:], 2)
+    r = [f"{time(i)},{rng.choice(areas[:-1])}" for i in range(0, 1200, 7)]
+    return s, r
+
+
+@pytest.mark.parametrize("disorder", [0, 7])
+@pytest.mark.parametrize("seed", range(3))
+def test_clean_files(seen: list[bool], seed: int, disorder: int) -> None:
+    s, r = random_lines(Random(seed), disorder)
+    write("s.csv", "T,area,n,x,d,b", s)
+    write("r.csv", "area,T,more", [",".join([*reversed(line.split(",")), "-"]) for line in r])
+    found = both("--input", "s=s.csv", "--input", "r=r.csv")
+    assert seen == [True]
+    assert len(found["o"]) > 300
+    assert len(found["unanswered"]) > 20
+
+
+def test_folders_are_merged(seen: list[bool]) -> None:
+    """Late is what is late among all files of a stream."""
+    rng = Random(5)
+    s, r = random_lines(rng, 5)
+    for part in range(3):
+        write(f"s/{part}.csv", "T,area,n,x,d,b", [x for i, x in enumerate(s) if i % 3 == part])
+    write("r.csv", "T,area", r)
+    both("--input", "s=s", "--input", "r=r.csv")
+    assert seen == [True]
+    write("s/9.csv", "T,area,n,x,d,b", [s[400], s[0], s[401]])
+    found = both("--input", "s=s", "--input", "r=r.csv")
+    assert seen == [True, False]
+    assert len(found["late"]) == 2
+
+
+def test_whether_rows_are_late_is_known(seen: list[bool]) -> None:
+    """With files whose rows are late by a little, or just not, however they are merged."""
+    for seed in range(12):
+        rng = Random(seed)
+        s, r = random_lines(rng, rng.choice([9, 11, 13]))
+        cuts = [rng.randrange(3) if rng.random() < 0.3 else i * 3 // len(s) for i in range(len(s))]
+        for part in range(3):
+            lines = [x for x, cut in zip(s, cuts, strict=True) if cut == part]
+            write(f"s/{part}.csv", "T,area,n,x,d,b", lines)
+        write("r.csv", "T,area", r)
+        found = both("--input", "s=s", "--input", "r=r.csv")
+        assert seen[-1] == (len(found["late"]) == 1)
+    assert 2 <= sum(seen) <= 10
+
+
+DOUBTFUL = [
+    " 2026-11-15 08:00 ,a,+5,.5,1.5min,YES",
+    "2026-11-15T08:00:00.25+02:00,a,5,0.5,0,true",
+    '2026-11-15T08:00:00Z,"a, b",5,0.5,0,true',
+    "2026-11-15T08:00:00Z,a\rb,5,0.5,0,true",
+    "2026-11-15T08:00:00Z,a,5,0.5,0,true\r",
+    "2026-11-15T08:00:00Z,a\0,5,0.5,0,true",
+    "",
+    "T,area,n,x,d,b",
+    "soon,a,5,0.5,0,true",
+    "2026-11-5T08:00:00Z ,a,5,0.5,0,true",
+    " 2026-11-5T08:00:00Z,a,5,0.5,0,true",
+    "2026-02-30T08:00:00Z,a,5,0.5,0,true",
+    "2026-11-15T08:00:60Z,a,5,0.5,0,true",
+    "2026-11-15T24:00:00Z,a,5,0.5,0,true",
+    "0000-11-15T08:00:00Z,a,5,0.5,0,true",
+    "253402300800000000,a,5,0.5,0,true",
+    "2026-11-15T08:00:00Z,a,5.0,0.5,0,true",
+    "2026-11-15T08:00:00Z,a,1e2,0.5,0,true",
+    "2026-11-15T08:00:00Z,a,,0.5,0,true",
+    "2026-11-15T08:00:00Z,a,1001,0.5,0,true",
+    "2026-11-15T08:00:00Z,a,9223372036854775808,0.5,0,true",
+    "2026-11-15T08:00:00Z,a,５,0.5,0,true",
+    "2026-11-15T08:00:00Z,a,5,nan,0,true",
+    "2026-11-15T08:00:00Z,a,5,inf,0,true",
+    "2026-11-15T08:00:00Z,a,5,1e999,0,true",
+    "2026-11-15T08:00:00Z,a,5,0.5,5min,true",
+    "2026-11-15T08:00:00Z,a,5,0.5,0,1",
+    "2026-11-15T08:00:00Z,a,5,0.5,0",
+    "2026-11-15T08:00:00Z,a,5,0.5,0,true,",
+    "2026-11-15T08:00:00Z,a,5,0.5,0,true,more",
+    "2026-11-15T08:00:00Z,\udcff,5,0.5,0,true",
+    "2026-11-15T07:59:00Z,a,5,0.5,0,true",
+]
+
+
+@pytest.mark.parametrize("line", DOUBTFUL)
+def test_a_doubtful_row_is_for_the_checker(seen: list[bool], line: str) -> None:
+    text = "\n".join(["T,area,n,x,d,b", FIRST, FIRST.replace(",a,", ",b,"), line, FIRST, ""])
+    Path("s.csv").write_bytes(text.encode(errors="surrogateescape"))
+    both("--input", "s=s.csv", "--empty", "r")
+    assert seen == [False]
+
+
+CERTAIN = [
+    "1794729600000000,a,6,0.5,0,true",
+    "2026-11-15T08:00:00.25Z,a,5,1e-3,-12,false",
+    "2026-11-15T08:00:00Z,'a' \\ #1 😀 NULL,0,-4,0,true",
+    "2026-11-15T08:00:00Z,,1000,0,0,true",
+]
+
+
+@pytest.mark.parametrize("line", CERTAIN)
+def test_a_row_that_is_certain(seen: list[bool], line: str) -> None:
+    write("s.csv", "T,area,n,x,d,b", [FIRST, line])
+    found = both("--input", "s=s.csv", "--empty", "r")
+    assert seen == [True]
+    assert len(found["o"]) == 3
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        ("slack 10s", "slack 10s idle 1min"),
+        ("slack 10s", "slack 10s horizon 1d"),
+        ('near(b, "x").', f"r(@{time(0)}, a)."),
+        ("not (r(", 'matches(A, "a"), not (r('),
+        ("x: float", "x"),
+    ],
+    ids=lambda changed: changed[1],
+)
+def test_what_only_rows_can_do(seen: list[bool], changed: tuple[str, str]) -> None:
+    write("s.csv", "T,area,n,x,d,b", [FIRST, FIRST])
+    write("r.csv", "T,area", [f"{time(3)},b"])
+    both("--input", "s=s.csv", "--input", "r=r.csv", program=PROGRAM.replace(*changed))
+    assert seen == [False]
+
+
+def test_other_kinds_of_files_and_of_output(seen: list[bool]) -> None:
+    names = ["T", "area", "n", "x", "d", "b"]
+    row = [time(0), "a", 5, 0.5, 300, True]
+    Path("s.jsonl").write_text(json.dumps(dict(zip(names, row, strict=True))) + "\n")
+    both("--input", "s=s.jsonl", "--empty", "r")
+    assert seen == [False]
+    write("s.csv", ",".join(names), [FIRST, FIRST.replace(",a,", ",b,")])
+    for form in ("json", "csv", "table"):
+        args = ["run", "p.slog", "--engine", "local", "--input", "s=s.csv", "--empty", "r"]
+        args += ["--format", form]
+        texts = [
+            CliRunner().invoke(main, [*args, *more]).stdout for more in ([], ["--strategy=kernel"])
+        ]
+        assert texts[0] == texts[1]
+        assert texts[0]
+    assert seen[1:] == [True] * 3
+
+
+def test_an_error_leaves_outputs_alone(seen: list[bool]) -> None:
+    program = "stream s(T: int, n: int).\noutput p.\np(T, 10 // N) <- s(T, N).\n"
+    Path("p.slog").write_text(program)
+    write("s.csv", "T,n", ["1,5", "2,0"])
+    Path("p.csv").write_text("before")
+    args = ["run", "p.slog", "--engine", "local", "--input", "s=s.csv", "--output", "p=p.csv"]
+    said = [CliRunner().invoke(main, [*args, *more]) for more in ([], ["--strategy", "kernel"])]
+    assert said[0].exit_code == said[1].exit_code == 1
+    assert said[0].stderr == said[1].stderr
+    assert "division by zero in the rule at p.slog:3" in said[0].stderr
+    assert Path("p.csv").read_text() == "before"
+
+
+def test_options_are_not_ignored(seen: list[bool]) -> None:
+    write("s.csv", "T,area,n,x,d,b", [FIRST])
+    run("a", "--input", "s=s.csv", "--empty", "r", "--every", "5")
+    run("a", "--input", "s=s.csv", "--empty", "r", "--no-header")
+    assert seen == [False]  # not even tried with --every
+    args = ["run", "p.slog", "--engine", "local", "--strategy", "fixpoint"]
+    result = CliRunner().invoke(main, args)
+    assert result.exit_code == 2
+    assert "--strategy fixpoint is for --engine spark" in result.stderr
+
+
+RELATED = """
+stream s(end: time, begin: time, n: int) where begin <= end, end <= begin + 1h.
+output p.
+p(T, B, N) <- s(T, B, N).
+"""
+
+
+def test_relations_between_columns(seen: list[bool]) -> None:
+    good = [f"{time(60)},{time(0)},1", f"{time(3660)},{time(60)},2"]
+    write("s.csv", "end,begin,n", good)
+    assert len(both("--input", "s=s.csv", program=RELATED)["p"]) == 3
+    write("s.csv", "end,begin,n", [*good, f"{time(3661)},{time(60)},3"])
+    assert len(both("--input", "s=s.csv", program=RELATED)["rejects"]) == 2
+    assert seen == [True, False]
+
+
+def test_ints_far_apart(seen: list[bool]) -> None:
+    program = "stream s(T: int, n: int) where T <= n + 5.\noutput p.\np(T, N) <- s(T, N).\n"
+    write("s.csv", "T,n", [f"1,{2**63 - 1}", "2,9"])
+    assert len(both("--input", "s=s.csv", program=program)["p"]) == 3
+    write("s.csv", "T,n", [f"1,{-(2**63)}"])
+    assert len(both("--input", "s=s.csv", program=program)["rejects"]) == 2
+    assert seen == [True, False]
+
+
+def test_numbers_of_another_unit(seen: list[bool]) -> None:
+    """Seconds are not taken for microseconds, and of what looks like them there is a warning."""
+    program = "stream s(T: time(s), n: int).\noutput p.\np(T, N) <- s(T, N).\n"
+    write("s.csv", "T,n", ["1794729600,1"])
+    assert "2026-11-15T08:00:00Z,1" in both("--input", "s=s.csv", program=program)["p"]
+    program = program.replace("time(s)", "time")
+    found = both("--input", "s=s.csv", program=program)
+    assert "warning" in str(found["figures"])
+    write("s.csv", "T,n", ["1794729600000000,1"])
+    assert "warning" not in str(both("--input", "s=s.csv", program=program)["figures"])
+    assert seen == [False, False, True]
+
+
+def test_a_profile_is_of_rules(seen: list[bool]) -> None:
+    write("s.csv", "end,begin,n", [f"{time(60)},{time(0)},1"])
+    run("a", "--input", "s=s.csv", "--profile", program=RELATED)
+    assert seen == []
