@@ -91,8 +91,12 @@ def _compound(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 terms = st.recursive(variables | constants, _compound, max_leaves=6)
-aggregates = build(ast.Agg, st.sampled_from(list(AGGREGATES)), terms) | build(
-    ast.Agg, st.just("count"), st.none()
+aggregates = (
+    build(ast.Agg, st.sampled_from([n for n, a in AGGREGATES.items() if a.takes == 1]), terms)
+    | build(
+        ast.Agg, st.sampled_from([n for n, a in AGGREGATES.items() if a.takes == 2]), terms, terms
+    )
+    | build(ast.Agg, st.just("count"), st.none())
 )
 atoms = build(ast.Atom, predicates, st.lists(terms, max_size=3).map(tuple))
 heads = build(ast.Atom, predicates, st.lists(terms | aggregates, max_size=3).map(tuple))

@@ -134,6 +134,10 @@ AGGREGATE_SIGNATURES: dict[str, tuple[Signature, ...]] = {
     "var": _OF_NUMBERS,
     "stddev": _OF_NUMBERS,
     "median": (*_OF_NUMBERS, (DURATION, DURATION)),
+    "percentile": (*((n, FLOAT, FLOAT) for n in (INT, FLOAT)), (DURATION, FLOAT, DURATION)),
+    "arg_min": tuple((t, by, t) for t in Type for by in Type),
+    "arg_max": tuple((t, by, t) for t in Type for by in Type),
+    "collect": tuple((t, STRING) for t in (STRING, INT, FLOAT, BOOL)),
 }
 
 # Types whose values are whole numbers: the ones a difference-bound matrix may speak about.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from streamlog.analysis.builtins import FUNCTIONS
 from streamlog.diagnostics import Diagnostic, did_you_mean, finding
 from streamlog.syntax.aggregates import AGGREGATES
-from streamlog.syntax.ast import Call, Query, Rule
+from streamlog.syntax.ast import Agg, Call, Const, Query, Rule
 from streamlog.syntax.walk import walk
 
 
@@ -16,6 +16,8 @@ def check_calls(statements: Iterable[Rule | Query]) -> Iterator[Diagnostic]:
         for node in walk(statement):
             if isinstance(node, Call):
                 yield from _check_call(node)
+            elif isinstance(node, Agg) and node.func == "percentile":
+                yield from _check_rank(node)
 
 
 def _check_call(call: Call) -> Iterator[Diagnostic]:
@@ -32,13 +34,24 @@ def _check_call(call: Call) -> Iterator[Diagnostic]:
         yield finding("SL0205", f"`{call.name}` takes {wanted} arguments, not {count}", call.span)
 
 
+def _check_rank(percentile: Agg) -> Iterator[Diagnostic]:
+    match percentile.by:
+        case Const(int() | float() as rank) if not isinstance(rank, bool) and 0 <= rank <= 1:
+            return
+    assert percentile.by is not None
+    message = "the rank of a percentile is not a number from 0 to 1"
+    yield finding("SL0205", message, percentile.by.span, help=percentile.kind.usage)
+
+
 def _no_function(call: Call) -> Diagnostic:
     if call.name in AGGREGATES:
+        wanted = "one term" if AGGREGATES[call.name].takes == 1 else "two terms"
         return finding(
             "SL0205",
-            f"`{call.name}` is an aggregate, and takes one term, not {len(call.args)}",
+            f"`{call.name}` is an aggregate, and takes {wanted}, not {len(call.args)}",
             call.span,
-            help=f"in a head, `{call.name}(X)` aggregates X over all solutions of the body; "
+            help=AGGREGATES[call.name].usage
+            or f"in a head, `{call.name}(X)` aggregates X over all solutions of the body; "
             "to compute with two values, use operators, as in `A + B`",
         )
     near = did_you_mean(call.name, FUNCTIONS)

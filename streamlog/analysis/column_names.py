@@ -70,7 +70,7 @@ def _made(predicate: Predicate, heads: Sequence[Atom]) -> list[str]:
         terms = [head.args[position] for head in heads]
         variables.append(next(filter(None, map(_variable, terms)), None))
         is_stamp = predicate.temporal and position == 0
-        made = "T" if is_stamp else next(filter(None, map(_term, terms)), "value")
+        made = "T" if is_stamp else next(filter(None, map(name_of, terms)), "value")
         stems.append(variables[-1] or made)
     # Those that are called so by a rule go first.
     order = sorted(range(predicate.arity), key=lambda i: variables[i] is None)
@@ -92,7 +92,7 @@ def _variable(term: Term) -> str | None:
     return term.name if isinstance(term, Var) and not term.is_anonymous else None
 
 
-def _term(term: Term) -> str | None:
+def name_of(term: Term) -> str | None:
     """A name made of what a term is made of."""
     words = _words(term)
     if isinstance(term, Const) or words is None:

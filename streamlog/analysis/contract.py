@@ -135,7 +135,9 @@ def answers(schema: Schema, safety: Safety) -> tuple[str, ...]:
         return tuple(dict.fromkeys(o.name for o in schema.outputs))
     asked = {a.pred for q in schema.queries for a in atoms(q.body)}
     derived = [n for n, p in schema.predicates.items() if p.kind is Kind.DERIVED]
-    return tuple(n for n in derived if (not asked or n in asked) and not safety.is_open(n))
+    auxiliary = {r.head.pred for r in schema.rules if r.is_auxiliary}
+    wanted = asked or {*derived} - auxiliary
+    return tuple(n for n in derived if n in wanted and not safety.is_open(n))
 
 
 # ------------------------------------------------------------------------------- delay

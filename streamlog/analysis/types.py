@@ -273,10 +273,9 @@ class _Inference:
                 function = FUNCTIONS.get(name)
                 signatures = function.for_arity(len(args)) if function else ()
                 return self._apply(args, signatures, f"`{name}`", term.span)
-            case Agg(func, arg):
-                args = () if arg is None else (arg,)
-                signatures = ((Type.INT,),) if arg is None else AGGREGATE_SIGNATURES[func]
-                return self._apply(args, signatures, f"`{func}`", term.span)
+            case Agg(func, _):
+                signatures = AGGREGATE_SIGNATURES[func] if term.args else ((Type.INT,),)
+                return self._apply(term.args, signatures, f"`{func}`", term.span)
 
     def _apply(
         self, args: tuple[Term, ...], signatures: tuple[Signature, ...], what: str, span: Span

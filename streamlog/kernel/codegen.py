@@ -305,8 +305,8 @@ class _Generator:
         for position, term in enumerate(rule.head):
             if not isinstance(term, Agg):
                 keys.append(self._head_term(rule, position, term))
-            elif term.arg is None:
-                values.append("1")
+            elif term.by is not None:
+                values.append(as_tuple(map(python, term.args)))
             else:
-                values.append(python(term.arg))
+                values.append("1" if term.arg is None else python(term.arg))
         return keys, values

@@ -33,7 +33,7 @@ from streamlog.syntax.ast import (
     Type,
     Var,
 )
-from streamlog.syntax.walk import atoms, map_terms
+from streamlog.syntax.walk import atoms, map_terms, variables
 
 # What is asked of each argument of a predicate: a value, or anything.
 _Asked = tuple[Const | None, ...]
@@ -142,5 +142,5 @@ def _made_for(rule: Rule, asked: _Asked, schema: Schema) -> Rule | None:
         value = values.get(term.name) if isinstance(term, Var) else None
         return term if value is None else evolve(value, span=term.span)
 
-    counted = {a.arg.name for a in rule.head.args if isinstance(a, Agg) and isinstance(a.arg, Var)}
+    counted = {v.name for a in rule.head.args if isinstance(a, Agg) for v in variables(a)}
     return rule if counted & values.keys() else map_terms(rule, replaced)

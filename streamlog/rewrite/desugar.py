@@ -8,6 +8,7 @@
     p(T) <- q(T), (r(T) ; s(T)).           p(T) <- (q(T), r(T) ; q(T), s(T)).
     p(T) <- q(T), not (r(T) ; s(T)).       p(T) <- q(T), not r(T), not s(T).
 
+Rules that compute with aggregates are two rules (`computed`).
 Afterwards a body is a conjunction, or one `Choice` of conjunctions; the arguments of a goal are
 constants and different variables; and every `_` has a name of its own. `syntax.ast.branches` gives
 the conjunctions.
@@ -21,6 +22,7 @@ from itertools import count, product
 from attrs import evolve
 
 from streamlog.diagnostics import Diagnostic, finding
+from streamlog.rewrite.computed import computed
 from streamlog.syntax.ast import (
     Agg,
     Atom,
@@ -58,8 +60,8 @@ class _TooManyBranchesError(Exception):
 
 def desugar(module: Module) -> tuple[Module, tuple[Diagnostic, ...]]:
     statements: list[Statement] = []
-    diagnostics: list[Diagnostic] = []
-    for statement in module.statements:
+    written, diagnostics = computed(module.statements)
+    for statement in written:
         try:
             statements.append(_statement(statement))
         except _TooManyBranchesError as error:
@@ -180,5 +182,6 @@ def _named(term: Term, fresh: Iterator[str]) -> Term:
             return evolve(term, left=_named(left, fresh), right=_named(right, fresh))
         case Call(_, args):
             return evolve(term, args=tuple(_named(arg, fresh) for arg in args))
-        case Agg(_, arg):
-            return term if arg is None else evolve(term, arg=_named(arg, fresh))
+        case Agg(_, arg, by):
+            named = (None if part is None else _named(part, fresh) for part in (arg, by))
+            return evolve(term, arg=next(named), by=next(named))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from math import sqrt
+from math import ceil, floor, sqrt
 from typing import Any
 
 from streamlog.plan.steps import Grouping
@@ -60,6 +61,36 @@ def _median(values: list[Any], orders: list[tuple[int, ...]]) -> float:
     return float((Fraction(low) + Fraction(high)) / 2)
 
 
+def _percentile(values: list[tuple[Any, float]], orders: list[tuple[int, ...]]) -> float:
+    """Between the two values next to the rank, in proportion; exact, rounded once."""
+    low, high, part = _around(values)
+    return float(Fraction(low) + (Fraction(high) - Fraction(low)) * part)
+
+
+def _percentile_of_durations(values: list[tuple[int, float]], orders: list[tuple[int, ...]]) -> int:
+    low, high, part = _around(values)
+    between: Fraction = low + (high - low) * part
+    return floor(between)
+
+
+def _around(values: list[tuple[Any, float]]) -> tuple[Any, Any, Fraction]:
+    """The values on either side of the rank, and how far it lies between them."""
+    ranked = sorted(value for value, _ in values)
+    rank = Fraction(repr(values[0][1])) * (len(ranked) - 1)  # 0.95 as it is written
+    below = floor(rank)
+    return ranked[below], ranked[ceil(rank)], rank - below
+
+
+def _at_best(end: Callable[[Iterable[Any]], Any]) -> Function:
+    """The value for which the other is lowest or highest; among several the smallest."""
+
+    def value(values: list[Any], orders: list[tuple[int, ...]]) -> Any:
+        wanted = end(by for _, by in values)
+        return min(v for v, by in values if by == wanted)
+
+    return value
+
+
 _FUNCTIONS: dict[str, Function] = {
     "count": lambda values, orders: len(values),
     "count_distinct": lambda values, orders: len(set(values)),
@@ -73,6 +104,10 @@ _FUNCTIONS: dict[str, Function] = {
     "var": _variance,
     "stddev": lambda values, orders: sqrt(_variance(values, orders)),
     "median": _median,
+    "percentile": _percentile,
+    "arg_min": _at_best(min),
+    "arg_max": _at_best(max),
+    "collect": lambda values, orders: json.dumps(sorted(values), ensure_ascii=False),
 }
 
 
@@ -82,6 +117,8 @@ def function(name: str, result: Type | None) -> Function:
         return lambda values, orders: sum(values) // len(values)
     if name == "median" and result is Type.DURATION:
         return lambda values, orders: sum(_middle(values)) // 2
+    if name == "percentile" and result is Type.DURATION:
+        return _percentile_of_durations
     return _FUNCTIONS[name]
 
 

@@ -138,14 +138,20 @@ class _Conjunction:
         self.variables = {v.name: v for x in (rule.head, *plain) for v in variables(x)}
         self.aggregates = [(i, a) for i, a in enumerate(rule.head.args) if isinstance(a, Agg)]
         self._given = [i for i, a in enumerate(rule.head.args) if not isinstance(a, Agg)]
-        values = (a.arg or Const(1, Type.INT, span=a.span) for _, a in self.aggregates)
-        shown = (*self.variables.values(), *values)
+        one = Const(1, Type.INT, span=rule.span)
+        values = (a.args or (one,) for _, a in self.aggregates)
+        shown = (*self.variables.values(), *(term for terms in values for term in terms))
         self._solve = solver.by_head(rule, body, self._given, shown)
 
     def solutions(self, fact: Fact) -> Iterator[_Way]:
         for row in self._solve(*(fact.row[i] for i in self._given)):
             binding = dict(zip(self.variables, row, strict=False))
-            yield _Way(self, binding, row[len(binding) :], _facts(self.goals, binding))
+            values = iter(row[len(binding) :])
+            made = tuple(
+                (next(values), next(values)) if agg.by is not None else next(values)
+                for _, agg in self.aggregates
+            )
+            yield _Way(self, binding, made, _facts(self.goals, binding))
 
 
 @frozen(eq=False)
@@ -155,7 +161,7 @@ class _Way:
 
     conjunction: _Conjunction
     binding: Binding
-    values: Row  # to aggregate
+    values: tuple[Value | tuple[Value, Value], ...]  # to aggregate
     needs: tuple[Fact, ...]
     group: tuple[int, tuple[tuple[Fact, ...], ...]] | None = None
 

@@ -9,6 +9,8 @@ from attrs import frozen
 
 @frozen(kw_only=True)
 class Aggregate:
+    takes: int = 1  # arguments
+    usage: str = ""  # for those that take two
     by_value: bool = False  # of the different values alone: how often each occurs changes nothing
     by_order: bool = False  # the value of one solution, by its timestamps
     best: int = 0  # 1: the highest value, -1: the lowest
@@ -34,4 +36,14 @@ AGGREGATES: Mapping[str, Aggregate] = {
     "var": Aggregate(),
     "stddev": Aggregate(),
     "median": Aggregate(),
+    "percentile": Aggregate(
+        takes=2, usage="the value that 95 % do not exceed is `percentile(X, 0.95)`"
+    ),
+    "arg_min": Aggregate(
+        takes=2, usage="`arg_min(X, Y)` is the X for which Y is lowest", by_value=True
+    ),
+    "arg_max": Aggregate(
+        takes=2, usage="`arg_max(X, Y)` is the X for which Y is highest", by_value=True
+    ),
+    "collect": Aggregate(),
 }

@@ -152,10 +152,11 @@ class Call:
 
 @frozen
 class Agg:
-    """An aggregate in a rule head: `sum(C)`, `min<D>`, `count()`."""
+    """An aggregate in a rule head: `sum(C)`, `min<D>`, `count()`, `arg_max(X, C)`."""
 
     func: str
     arg: Term | None
+    by: Term | None = None  # the second argument
     span: Span = _span()
 
     def __attrs_post_init__(self) -> None:
@@ -163,6 +164,12 @@ class Agg:
             raise ValueError(f"unknown aggregate {self.func}")
         if self.arg is None and self.func != "count":
             raise ValueError(f"{self.func} needs something to aggregate")
+        if (self.by is not None) != (self.kind.takes == 2):
+            raise ValueError(f"{self.func} takes {self.kind.takes}")
+
+    @property
+    def args(self) -> tuple[Term, ...]:
+        return tuple(term for term in (self.arg, self.by) if term is not None)
 
     @property
     def kind(self) -> Aggregate:
@@ -245,6 +252,7 @@ class Rule:
     body: Body
     span: Span = _span()
     number: int = _number()
+    is_auxiliary: bool = False  # made from a part of a written rule: nobody asks for its rows
 
     def __attrs_post_init__(self) -> None:
         if not self.body:

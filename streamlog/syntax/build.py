@@ -155,6 +155,9 @@ def aggregate(tokens: Tokens, start: int, chain: Chain) -> Operand:
         guess = did_you_mean(name, AGGREGATES)
         help = f"did you mean `{guess}`?" if guess else f"there are {', '.join(AGGREGATES)}"
         raise tokens.refuse("SL0101", f"`{name}` is not an aggregate", start, start + 1, help=help)
+    if AGGREGATES[name].takes == 2:
+        message = f"`{name}` takes two terms, in parentheses"
+        raise tokens.refuse("SL0205", message, start, close + 1, help=AGGREGATES[name].usage)
     tokens.aggregates += 1
     arg = expression(tokens, chain[:-1])
     return Operand(start, close + 1, 0, Agg(name, arg, span=tokens.span(start, close + 1)))

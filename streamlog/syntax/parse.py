@@ -11,7 +11,7 @@ from attrs import evolve
 from streamlog.diagnostics import Diagnostic, Source, Span, finding, in_order
 from streamlog.syntax import ast, grammar
 from streamlog.syntax.aggregates import AGGREGATES
-from streamlog.syntax.ast import Agg, Call, Module, Rule, Statement, Step, Test
+from streamlog.syntax.ast import Agg, BinOp, Call, Module, Neg, Rule, Statement, Step, Test
 from streamlog.syntax.build import MAX_LEVELS, too_deep
 from streamlog.syntax.scan import MAX_PROBLEMS, TEXT, VARIABLE, WORDS, Scan, scan
 from streamlog.syntax.syntax_errors import starts_statement, syntax_error
@@ -168,23 +168,34 @@ def _with_aggregates(node: Any, suspects: int) -> Any:
     if not isinstance(node, Rule):
         _refuse_aggregates((node,))
         return node
-    args = tuple(_as_aggregate(arg) for arg in node.head.args)
-    if sum(isinstance(arg, Agg) for arg in args) < suspects:
-        for arg in args:
-            _refuse_aggregates(children(arg) if isinstance(arg, Agg) else (arg,))
+    args = tuple(map(_as_aggregate, node.head.args))
+    found = [part for part in walk(args) if isinstance(part, Agg)]
+    for part in found:
+        _refuse_aggregates(children(part))
+    if len(found) < suspects:
         _refuse_aggregates(node.body)
     return evolve(node, head=evolve(node.head, args=args))
 
 
 def _as_aggregate(arg: ast.Term) -> ast.Term:
-    if isinstance(arg, Call) and _is_aggregate(arg):
-        return Agg(arg.name, arg.args[0] if arg.args else None, span=arg.span)
-    return arg
+    match arg:
+        case Call() if _is_aggregate(arg):
+            first, second = (*arg.args, None, None)[:2]
+            return Agg(arg.name, first, second, span=arg.span)
+        case Call():
+            return evolve(arg, args=tuple(map(_as_aggregate, arg.args)))
+        case Neg():
+            return evolve(arg, operand=_as_aggregate(arg.operand))
+        case BinOp():
+            return evolve(arg, left=_as_aggregate(arg.left), right=_as_aggregate(arg.right))
+        case _:
+            return arg
 
 
 def _is_aggregate(node: Node) -> bool:
     if isinstance(node, Call) and node.name in AGGREGATES:
-        return len(node.args) == 1 or (node.name == "count" and not node.args)
+        takes = AGGREGATES[node.name].takes
+        return len(node.args) == takes or (node.name == "count" and not node.args)
     return isinstance(node, Agg)
 
 

@@ -127,7 +127,7 @@ def _ends_in_text(term: Term) -> bool:
 
 
 def _aggregate(term: Agg) -> str:
-    arg = "" if term.arg is None else term_text(term.arg)
+    arg = ", ".join(map(term_text, term.args))
     if not term.kind.best:
         return f"{term.func}({arg})"
     # `min(D)` reads as a function; and `<-` would be an arrow.

@@ -42,7 +42,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     Neg: ("operand",),
     BinOp: ("left", "right"),
     Call: ("args",),
-    Agg: ("arg",),
+    Agg: ("arg", "by"),
     Atom: ("args",),
     Comparison: ("left", "right"),
     Not: ("body",),

@@ -516,10 +516,10 @@ class _Level:
         failure = solution.get(FAILED)
         row = []
         for arg in rule.head.args:
-            term = arg.arg if isinstance(arg, Agg) else arg
-            value = None if term is None else _value(term, solution)
-            failure = failure or (value if isinstance(value, _Failure) else None)
-            row.append(value)
+            terms = arg.args if isinstance(arg, Agg) else (arg,)
+            found = [_value(term, solution) for term in terms]
+            failure = failure or next((v for v in found if isinstance(v, _Failure)), None)
+            row.append(tuple(found) if len(found) > 1 else found[0] if found else None)
         if failure:
             self.errors.setdefault(f"{failure.text}, in the rule {pretty(rule)}")
             return None

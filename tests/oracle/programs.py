@@ -24,8 +24,9 @@ SYMBOLS = ("a", "b", "ab")
 NUMBERS = range(4)
 PATTERNS = ('"^a.?$"', '"^(a+)+$"', '"[^a]$"', '"(?i)B"', '"\\\\bb|^$"')
 LETTERS = {"s": "X", "n": "N", "f": "F"}  # what variables of strings, numbers, floats are called
-TO_FLOAT = ("avg", "var", "stddev", "median")
+TO_FLOAT = ("avg", "var", "stddev", "median", "percentile")
 AGGREGATES = ("count", "sum", *TO_FLOAT, "min", "max", "count_distinct", "first", "last")
+AGGREGATES += ("arg_min", "arg_max", "collect")
 Step: TypeAlias = tuple[dict[str, list[Row]], dict[str, int]]
 
 
@@ -205,7 +206,7 @@ class _Maker:
         if kind < 0.85:
             func = rng.choice(AGGREGATES)
             last = {"count": "n", "sum": "n", "count_distinct": "n"}.get(func)
-            last = "f" if func in TO_FLOAT else last
+            last = "f" if func in TO_FLOAT else "s" if func == "collect" else last
             columns = rng.choice(["", "s", "s", "n"]) + (last or rng.choice("sn"))
             return _Pred(name, columns, aggregate=func), self._rules
         return _Pred(name, rng.choice(["", "s", "n", "sn", "ss", "nn"])), self._rules
@@ -353,7 +354,12 @@ class _Maker:
         if pred.aggregate:
             func = pred.aggregate
             empty = func == "count" and self.chance(0.5)
-            args[-1] = f"{func}({'' if empty else args[-1]})"
+            also = {"percentile": lambda: rng.choice(["0", "0.3", "0.95"])}
+            also |= dict.fromkeys(
+                ("arg_min", "arg_max"), lambda: self._bound(rng.choice("sn"), scope)
+            )
+            second = f", {also[func]()}" if func in also else ""
+            args[-1] = f"{func}({'' if empty else args[-1]}{second})"
         rng.shuffle(scope.literals)
         return f"{pred.name}({', '.join(args)}) <- {', '.join(scope.literals)}."
 

@@ -18,6 +18,7 @@ expression raise `ValueFailure`; the evaluator says in which rule.
 
 from __future__ import annotations
 
+import json
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -201,6 +202,17 @@ def aggregate(
             ranked = sorted([*values, *values])  # each twice: the middle lies between two
             low, high = ranked[len(values) - 1 : len(values) + 1]
             return (low + high) // 2 if of_durations else float(Fraction(low) + Fraction(high)) / 2
+        case "percentile":
+            ranked = sorted(v for v, _ in values)
+            rank = Fraction(str(values[0][1])) * (len(ranked) - 1)
+            weights = ((v, max(0, 1 - abs(rank - i))) for i, v in enumerate(ranked))
+            exact = sum(Fraction(v) * weight for v, weight in weights)
+            return exact // 1 if of_durations else checked(float(exact))
+        case "arg_min" | "arg_max":
+            end = (min if name == "arg_min" else max)(by for _, by in values)
+            return min(v for v, by in values if by == end)
+        case "collect":
+            return "[" + ", ".join(json.dumps(v, ensure_ascii=False) for v in sorted(values)) + "]"
         case "first" | "last":
             return at_the_end(candidates, last=name == "last")
         case _:

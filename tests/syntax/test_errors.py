@@ -248,7 +248,7 @@ ERRORS = [
         "aggregate in the head of a rule of its own, as in `result(T, sum(X)) <- …`, and use that",
     ),
     (
-        "p(«sum(X)» + 1) <- q(X).",
+        "p(1 + sum(Y + «sum(X)»)) <- q(X).",
         "SL0106 the aggregate `sum` stands outside a rule head",
         "aggregate in the head of a rule of its own, as in `result(T, sum(X)) <- …`, and use that",
     ),
@@ -266,7 +266,7 @@ ERRORS = [
         "p(«med»<X>) <- q(X).",
         "SL0101 `med` is not an aggregate",
         "there are count, sum, min, max, avg, count_distinct, first, last, count_if, var, stddev, "
-        "median",
+        "median, percentile, arg_min, arg_max, collect",
     ),
     ("p(«summ»<X>) <- q(X).", "SL0101 `summ` is not an aggregate", "did you mean `sum`?"),
 ]

@@ -17,8 +17,10 @@ from streamlog.syntax.ast import Type
 EXACT_SUM = "streamlog_exact_sum"
 
 
-def aggregate(func: str, what: Value, order: list[exp.Expr], is_duration: bool) -> exp.Expr:
-    """`order` has the timestamps of the goals, for `first` and `last`."""
+def aggregate(
+    func: str, what: Value, by: Value | None, order: list[exp.Expr], is_duration: bool
+) -> exp.Expr:
+    """`by` is the second argument; `order` has the timestamps, for `first` and `last`."""
     if func == "count":
         return exp.Count(this=exp.Star())
     column = what.sql
@@ -38,7 +40,12 @@ def aggregate(func: str, what: Value, order: list[exp.Expr], is_duration: bool) 
         case "max":
             return exp.Max(this=column.copy())
         case "first" | "last":
-            return _at_the_end(func, column, order)
+            places = [exp.Neg(this=o) if func == "last" else o for o in order]
+            return _at_lowest(column, places)
+        case "arg_min" if by is not None:
+            return _at_lowest(column, [by.sql])
+        case "arg_max" if by is not None:
+            return _at_lowest(column, [_reversed(by)])
         case "count_if":
             return exp.CountIf(this=column.copy())
         case _:
@@ -68,13 +75,21 @@ def mean(total: exp.Expr, count: exp.Expr, is_duration: bool) -> Value:
     return Value(exp.Div(this=next(doubles), expression=next(doubles)), Type.FLOAT)
 
 
-def _at_the_end(func: str, column: exp.Expr, order: list[exp.Expr]) -> exp.Expr:
-    """The value at the earliest or latest timestamps; among several the smallest."""
-    if not order:
+def _at_lowest(column: exp.Expr, places: list[exp.Expr]) -> exp.Expr:
+    """The value in the lowest place; among several the smallest."""
+    if not places:
         return exp.Min(this=column.copy())
-    places = [exp.Neg(this=o.copy()) if func == "last" else o.copy() for o in order]
     fields = [
-        exp.PropertyEQ(this=exp.to_identifier(f"f{number}"), expression=place)
-        for number, place in enumerate((*places, column.copy()))
+        exp.PropertyEQ(this=exp.to_identifier(f"f{number}"), expression=place.copy())
+        for number, place in enumerate((*places, column))
     ]
     return exp.ArgMin(this=column.copy(), expression=exp.Struct(expressions=fields))
+
+
+def _reversed(value: Value) -> exp.Expr:
+    """The lower, the higher the value is."""
+    if value.is_whole:
+        return exp.BitwiseNot(this=exp.paren(value.sql))  # unlike a minus, never beyond 64 bits
+    if value.type is Type.FLOAT:
+        return exp.Neg(this=exp.paren(value.sql))
+    raise Unsupported("the highest of values that are not numbers, with the lowest of others")

@@ -68,15 +68,16 @@ def group_query(grouping: Grouping, context: Context) -> exp.Query:
         raise Unsupported(f"`{grouping.pred}` orders solutions by different timestamps")
     order = [f"o{i}" for i in range(lengths.pop())] if ordered else []
     found = [_member(m, grouping, context, order) for m in members]
-    solutions = _united([columns for _, columns, _ in found], [rows for rows, _, _ in found])
+    solutions = _united([columns for _, columns, *_ in found], [rows for rows, *_ in found])
     if grouping.distinct:
         solutions = _distinct(solutions)
-    types = found[0][2]
+    types, by = found[0][2], found[0][3]
     head = [f"c{i}" for i in range(len(types))]
     columns = [
         aggregate(
             aggregated[i],
             Value(exp.column(name), types[i]),
+            Value(exp.column(f"b{i}"), by[i]) if i in by else None,
             [exp.column(o) for o in order],
             context.types.column(grouping.pred, i) is Type.DURATION,
         ).as_(name)
@@ -98,15 +99,25 @@ _Columns = dict[str, exp.Expr]
 
 def _member(
     rule: RulePlan, grouping: Grouping, context: Context, order: list[str]
-) -> tuple[Rows, _Columns, list[Type | None]]:
-    """A conjunction's solutions: its head's values, and what orders them or tells them apart."""
+) -> tuple[Rows, _Columns, list[Type | None], dict[int, Type | None]]:
+    """A conjunction's solutions: its head's values, and what orders them or tells them apart;
+    the types of the values, and of second arguments."""
     own = [v.name for v in rule.carries if v.is_written] if grouping.distinct else []
     also = [*own, *(v.name for v in rule.order)] if order else own
     rows, values = _solutions(rule, context, None, also)
     columns: _Columns = {f"c{i}": v.sql for i, v in enumerate(values)}
     columns |= {name: rows.env[v.name].sql for name, v in zip(order, rule.order, strict=False)}
     columns |= {rows.scope.column(name): rows.env[name].sql for name in own}
-    return rows, columns, [v.type for v in values]
+    second = {
+        i: finite(value(term.by, rows.env))
+        for i, term in enumerate(rule.head)
+        if isinstance(term, Agg) and term.by is not None
+    }
+    columns |= {f"b{i}": v.sql for i, v in second.items()}
+    for v in second.values():
+        rows.fails += (f for f in v.fails if f not in rows.fails)
+    types = {i: v.type for i, v in second.items()}
+    return rows, columns, [v.type for v in values], types
 
 
 def _united(columns: Sequence[_Columns], rows: Sequence[Rows]) -> exp.Query:

@@ -1,0 +1,109 @@
+"""Heads that compute with aggregates, without that: one rule aggregates, another one computes.
+
+rate(floor(T, 1h), S, sum(F) / count()) <- flow(T, S, F).
+    rate_groups(floor(T, 1h), S, sum(F), count()) <- flow(T, S, F).
+    rate(T, S, Sum_f / Count) <- rate_groups(T, S, Sum_f, Count).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, count
+
+from attrs import evolve
+
+from streamlog.analysis.column_names import name_of
+from streamlog.diagnostics import Diagnostic, finding
+from streamlog.syntax.ast import Agg, Atom, Const, Rule, Statement, Stream, Table, Term, Type, Var
+from streamlog.syntax.walk import map_terms, variables, walk
+
+
+def computed(statements: Iterable[Statement]) -> tuple[list[Statement], list[Diagnostic]]:
+    statements = list(statements)
+    atoms = (n for s in statements for n in walk(s) if isinstance(n, Atom))
+    taken = {a.pred for a in atoms} | {s.name for s in statements if isinstance(s, Stream | Table)}
+    result: list[Statement] = []
+    diagnostics: list[Diagnostic] = []
+    for statement in statements:
+        if not (isinstance(statement, Rule) and any(map(_computes, statement.head.args))):
+            result.append(statement)
+        elif found := list(_ungrouped(statement)):
+            diagnostics += found
+        else:
+            result += _two_rules(statement, taken)
+    return result, diagnostics
+
+
+def _computes(term: Term) -> bool:
+    return not isinstance(term, Agg) and any(isinstance(part, Agg) for part in walk(term))
+
+
+def _ungrouped(rule: Rule) -> Iterator[Diagnostic]:
+    """What stands beside an aggregate must have one value in the whole group."""
+    for term in filter(_computes, rule.head.args):
+        beside = map_terms(term, lambda t: _one(t) if isinstance(t, Agg) else t)
+        for variable in variables(beside):
+            if variable not in rule.head.args:
+                yield finding(
+                    "SL0108",
+                    f"`{variable.name}` may have several values in one group",
+                    variable.span,
+                    "beside an aggregate, which has one",
+                    help=f"aggregate it as well, or group by it: make `{variable.name}` an "
+                    "argument of the head",
+                )
+
+
+def _one(term: Term) -> Const:
+    return Const(1, Type.INT, span=term.span)
+
+
+def _two_rules(rule: Rule, taken: set[str]) -> tuple[Rule, Rule]:
+    head, names = rule.head, _Names({v.name for v in variables(rule.head)})
+    pred = _free(f"{head.pred}_groups", taken)
+    taken.add(pred)
+    variable_of: dict[Agg, Var] = {}
+    grouped: list[Term] = []  # the head of the rule that aggregates
+    called: list[Term] = []  # the same as the other rule calls it
+    more: list[Agg] = []  # aggregates for which the head has no place
+    terms: list[Term] = []
+    for position, term in enumerate(head.args):
+        parts = [part for part in walk(term) if isinstance(part, Agg)]
+        for part in parts:
+            variable_of.setdefault(part, names.variable(part, position))
+        if parts:
+            grouped.append(parts[0])
+            called.append(variable_of[parts[0]])
+            more += (part for part in parts[1:] if part not in more)
+        else:
+            grouped.append(term)
+            called.append(term if isinstance(term, Var | Const) else names.variable(term, position))
+        terms.append(
+            map_terms(term, lambda t: variable_of.get(t, t) if isinstance(t, Agg) else t)
+            if parts
+            else called[-1]
+        )
+    group = evolve(head, pred=pred, args=(*grouped, *more))
+    call = evolve(group, args=(*called, *(variable_of[part] for part in more)))
+    return (
+        evolve(rule, head=group, is_auxiliary=True),
+        evolve(rule, head=evolve(head, args=tuple(terms)), body=(call,)),
+    )
+
+
+class _Names:
+    """Variables that say what they stand for."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self.taken = taken
+
+    def variable(self, term: Term, position: int) -> Var:
+        is_first = position == 0 and not isinstance(term, Agg)
+        name = _free("T" if is_first else (name_of(term) or "value").capitalize(), self.taken)
+        self.taken.add(name)
+        return Var(name, span=term.span)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    numbered = (f"{name}_{number}" for number in count(2))
+    return next(n for n in chain([name], numbered) if n not in taken)
