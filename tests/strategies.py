@@ -77,8 +77,10 @@ conditions = build(
 )
 
 
+ops = st.sampled_from(sorted(ast.PRECEDENCE))
+
+
 def _compound(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    ops = st.sampled_from(sorted(ast.PRECEDENCE))
     args = st.lists(inner, max_size=3).map(tuple)
     two = st.lists(inner, min_size=2, max_size=3).map(tuple)
     return (
@@ -99,7 +101,10 @@ aggregates = (
     | build(ast.Agg, st.just("count"), st.none())
 )
 atoms = build(ast.Atom, predicates, st.lists(terms, max_size=3).map(tuple))
-heads = build(ast.Atom, predicates, st.lists(terms | aggregates, max_size=3).map(tuple))
+computed = build(ast.BinOp, ops, aggregates, terms | aggregates).filter(_is_possible) | build(
+    ast.Neg, aggregates
+)
+heads = build(ast.Atom, predicates, st.lists(terms | aggregates | computed, max_size=3).map(tuple))
 comparisons = build(ast.Comparison, st.sampled_from(ast.COMPARISONS), terms, terms) | build(
     ast.Comparison,
     st.just("="),

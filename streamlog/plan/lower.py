@@ -71,7 +71,7 @@ def lower(
             time = time_of.get((rule.number, which))
             if time is not None and not time.can_fire:
                 continue
-            group = groups.get(rule.span)
+            group = groups.get(rule.number)
             found = conjunction(program, rule, body, time, group)
             is_timer = any(time is t for t in going_on)
             rules.append(_Lowering(len(rules), found, is_timer).plan())
@@ -106,10 +106,10 @@ def lower(
     return made
 
 
-def _groupings(schema: Schema, strata: Strata) -> Mapping[object, Grouping]:
-    """By the place of a rule with aggregates: where its solutions go."""
+def _groupings(schema: Schema, strata: Strata) -> Mapping[int, Grouping]:
+    """By the number of a rule with aggregates: where its solutions go."""
     improving = {n for cycle in strata.extrema for n in strata.knot[cycle[0].head]}
-    result: dict[object, Grouping] = {}
+    result: dict[int, Grouping] = {}
     count = 0
     for name, rules in schema.rules_of.items():
         shapes = {
@@ -126,7 +126,7 @@ def _groupings(schema: Schema, strata: Strata) -> Mapping[object, Grouping]:
                 distinct = not shared and _may_repeat(rule)
                 grouping = Grouping(count, name, shape, (), name in improving, distinct)
                 count += 1
-            result[rule.span] = grouping
+            result[rule.number] = grouping
     return result
 
 

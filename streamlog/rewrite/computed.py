@@ -59,7 +59,7 @@ def _one(term: Term) -> Const:
 
 
 def _two_rules(rule: Rule, taken: set[str]) -> tuple[Rule, Rule]:
-    head, names = rule.head, _Names({v.name for v in variables(rule.head)})
+    head, names = rule.head, _Names({a.name for a in rule.head.args if isinstance(a, Var)})
     pred = _free(f"{head.pred}_groups", taken)
     taken.add(pred)
     variable_of: dict[Agg, Var] = {}
@@ -87,7 +87,8 @@ def _two_rules(rule: Rule, taken: set[str]) -> tuple[Rule, Rule]:
     call = evolve(group, args=(*called, *(variable_of[part] for part in more)))
     return (
         evolve(rule, head=group, is_auxiliary=True),
-        evolve(rule, head=evolve(head, args=tuple(terms)), body=(call,)),
+        # A place of its own: the types of variables are known by that of their rule.
+        evolve(rule, head=evolve(head, args=tuple(terms)), body=(call,), span=head.span),
     )
 
 
@@ -99,7 +100,7 @@ class _Names:
 
     def variable(self, term: Term, position: int) -> Var:
         is_first = position == 0 and not isinstance(term, Agg)
-        name = _free("T" if is_first else (name_of(term) or "value").capitalize(), self.taken)
+        name = _free("T" if is_first else name_of(term) or "value", self.taken)
         self.taken.add(name)
         return Var(name, span=term.span)
 

@@ -49,7 +49,9 @@ def pretty(node: Node | Body) -> str:
     """The text of any node; a statement with its final dot, a body without."""
     if isinstance(node, tuple):
         return body_text(node)
-    if isinstance(node, Var | Const | Neg | BinOp | Call | Agg):
+    if isinstance(node, Agg):
+        return _argument(node)
+    if isinstance(node, Var | Const | Neg | BinOp | Call):
         return term_text(node)
     if isinstance(node, Atom | Comparison | Not | Choice):
         return goal_text(node)
@@ -91,7 +93,7 @@ def term_text(term: Term) -> str:
     if isinstance(term, Call):
         return f"{term.name}({', '.join(map(term_text, term.args))})"
     if isinstance(term, Agg):
-        return _aggregate(term)
+        return f"{term.func}({', '.join(map(term_text, term.args))})"
     _never(term)
 
 
@@ -126,11 +128,12 @@ def _ends_in_text(term: Term) -> bool:
     return isinstance(term.value, str | bool)
 
 
-def _aggregate(term: Agg) -> str:
+def _argument(term: Term) -> str:
+    """`min(D)` reads as a function; within an expression there is no other way to write it."""
+    if not (isinstance(term, Agg) and term.kind.best):
+        return term_text(term)
     arg = ", ".join(map(term_text, term.args))
-    if not term.kind.best:
-        return f"{term.func}({arg})"
-    # `min(D)` reads as a function; and `<-` would be an arrow.
+    # `<-` would be an arrow.
     return f"{term.func}<({arg})>" if arg.startswith("-") else f"{term.func}<{arg}>"
 
 
@@ -194,7 +197,7 @@ def body_text(body: Body) -> str:
 
 def goal_text(goal: Literal) -> str:
     if isinstance(goal, Atom):
-        return f"{goal.pred}({', '.join(map(term_text, goal.args))})" if goal.args else goal.pred
+        return f"{goal.pred}({', '.join(map(_argument, goal.args))})" if goal.args else goal.pred
     if isinstance(goal, Comparison):
         left, is_true = goal.left, isinstance(goal.right, Const) and goal.right.value is True
         if goal.op == "=" and is_true and isinstance(left, Call) and left.name == "in":

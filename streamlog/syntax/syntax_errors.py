@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
+from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.literals import UNIT_SLIPS, UNITS
 from streamlog.syntax.scan import ARROW, BOOL, NOT, NUMBER, QUERY, TEXT, VARIABLE, WORDS
 from streamlog.syntax.tokens import Tokens
@@ -93,6 +94,9 @@ def _help(tokens: Tokens, at: int, expected: list[str]) -> tuple[str, ...]:
         return (f"a duration is written without a space: `{tokens.text(at - 1)}{unit}`",)
     if tokens[:2] == "xz" and at == 2:
         return (f"nothing is expected of a whole predicate: `expect none {text}.`",)
+    for name in range(max(0, at - 8), min(at + 2, len(tokens))):
+        if tokens.text(name) in AGGREGATES and tokens[name + 1 : name + 2] == "<":
+            return (f"inside an expression write `{tokens.text(name)}(…)`, with parentheses",)
     if kind in "<>=" and dot_missing and ARROW not in tokens[:at]:
         return ("a comparison is a goal: it stands in the body of a rule",)
     if kind in "<>=" and "`)`" in expected:

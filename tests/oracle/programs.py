@@ -359,9 +359,21 @@ class _Maker:
                 ("arg_min", "arg_max"), lambda: self._bound(rng.choice("sn"), scope)
             )
             second = f", {also[func]()}" if func in also else ""
-            args[-1] = f"{func}({'' if empty else args[-1]}{second})"
+            value = args[-1]
+            args[-1] = f"{func}({'' if empty else value}{second})"
+            if pred.columns[-1] in "nf" and self.chance(0.2):
+                args[-1] = self._computed(args[-1], value, pred.columns[-1])
         rng.shuffle(scope.literals)
         return f"{pred.name}({', '.join(args)}) <- {', '.join(scope.literals)}."
+
+    def _computed(self, aggregate: str, value: str, letter: str) -> str:
+        """An expression of aggregates, of the same type."""
+        one = {"n": "1", "f": "0.5"}[letter]
+        also = ["count()", f"count({value})"] if letter == "n" else [aggregate]
+        other = self.rng.choice([one, aggregate, *also])
+        return self.rng.choice(
+            [f"{aggregate} + {other}", f"{one} - {aggregate}", f"-({aggregate})"]
+        )
 
     def _head_time(self, scope: _Scope) -> str:
         rng = self.rng

@@ -268,6 +268,16 @@ ERRORS = [
         "there are count, sum, min, max, avg, count_distinct, first, last, count_if, var, stddev, "
         "median, percentile, arg_min, arg_max, collect",
     ),
+    (
+        "p((max<X> - min<X>«)» / 2) <- q(X).",
+        "SL0101 expected a goal, found `)`",
+        "inside an expression write `min(…)`, with parentheses",
+    ),
+    (
+        "p(«arg_max<X>») <- q(X).",
+        "SL0205 `arg_max` takes two terms, in parentheses",
+        "`arg_max(X, Y)` is the X for which Y is highest",
+    ),
     ("p(«summ»<X>) <- q(X).", "SL0101 `summ` is not an aggregate", "did you mean `sum`?"),
 ]
 
