@@ -14,8 +14,8 @@ from attrs import evolve
 
 from streamlog.analysis.column_names import name_of
 from streamlog.diagnostics import Diagnostic, finding
-from streamlog.syntax.ast import Agg, Atom, Const, Rule, Statement, Stream, Table, Term, Type, Var
-from streamlog.syntax.walk import map_terms, variables, walk
+from streamlog.syntax.ast import Agg, Atom, Const, Rule, Statement, Stream, Table, Term, Var
+from streamlog.syntax.walk import Node, children, map_terms, walk
 
 
 def computed(statements: Iterable[Statement]) -> tuple[list[Statement], list[Diagnostic]]:
@@ -41,8 +41,7 @@ def _computes(term: Term) -> bool:
 def _ungrouped(rule: Rule) -> Iterator[Diagnostic]:
     """What stands beside an aggregate must have one value in the whole group."""
     for term in filter(_computes, rule.head.args):
-        beside = map_terms(term, lambda t: _one(t) if isinstance(t, Agg) else t)
-        for variable in variables(beside):
+        for variable in _beside(term):
             if variable not in rule.head.args:
                 yield finding(
                     "SL0108",
@@ -54,8 +53,12 @@ def _ungrouped(rule: Rule) -> Iterator[Diagnostic]:
                 )
 
 
-def _one(term: Term) -> Const:
-    return Const(1, Type.INT, span=term.span)
+def _beside(term: Node) -> Iterator[Var]:
+    if isinstance(term, Var):
+        yield term
+    elif not isinstance(term, Agg):
+        for part in children(term):
+            yield from _beside(part)
 
 
 def _two_rules(rule: Rule, taken: set[str]) -> tuple[Rule, Rule]:

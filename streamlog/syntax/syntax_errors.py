@@ -94,9 +94,9 @@ def _help(tokens: Tokens, at: int, expected: list[str]) -> tuple[str, ...]:
         return (f"a duration is written without a space: `{tokens.text(at - 1)}{unit}`",)
     if tokens[:2] == "xz" and at == 2:
         return (f"nothing is expected of a whole predicate: `expect none {text}.`",)
-    for name in range(max(0, at - 8), min(at + 2, len(tokens))):
-        if tokens.text(name) in AGGREGATES and tokens[name + 1 : name + 2] == "<":
-            return (f"inside an expression write `{tokens.text(name)}(…)`, with parentheses",)
+    for near in range(max(0, at - 8), min(at + 2, len(tokens))):
+        if tokens.text(near) in AGGREGATES and tokens[near + 1 : near + 2] == "<":
+            return (f"inside an expression write `{tokens.text(near)}(…)`, with parentheses",)
     if kind in "<>=" and dot_missing and ARROW not in tokens[:at]:
         return ("a comparison is a goal: it stands in the body of a rule",)
     if kind in "<>=" and "`)`" in expected:
