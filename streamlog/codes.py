@@ -45,6 +45,7 @@ _TABLE = (
     ("SL0106", "error", "an aggregate outside a rule head"),
     ("SL0107", "error", "a file that cannot be used"),
     ("SL0108", "error", "a variable beside an aggregate that is not grouped by"),
+    ("SL0109", "error", "a limit that does not rank"),
     # ---- SL02: names
     ("SL0201", "error", "a predicate with two arities"),
     ("SL0202", "error", "a predicate declared twice"),

@@ -62,7 +62,9 @@ class Graph:
 
 
 def mark_of(rule: Rule) -> Mark | None:
-    """How an aggregate in the head marks every edge of its rule."""
+    """How an aggregate in the head, or a limit, marks every edge of its rule."""
+    if rule.limit is not None:
+        return Mark.AGGREGATE
     kinds = [arg.kind for arg in rule.head.args if isinstance(arg, Agg)]
     if not kinds:
         return None

@@ -17,7 +17,6 @@ from streamlog.analysis.equations import solve
 from streamlog.analysis.schema import Kind, Schema
 from streamlog.diagnostics import Diagnostic, Span, finding
 from streamlog.syntax.ast import (
-    Agg,
     Atom,
     Body,
     Choice,
@@ -112,7 +111,7 @@ def _names(*nodes: Term | Literal) -> set[str]:
 def _check_rule(rule: Rule, body: Body, open_positions: OpenPositions) -> Iterator[Diagnostic]:
     bound = bound_variables(body, frozenset(), open_positions)
     compared = {n for c in body if isinstance(c, Comparison) for n in _names(c)}
-    aggregates = any(isinstance(arg, Agg) for arg in rule.head.args)
+    aggregates = rule.groups
     negated = {n for literal in body if isinstance(literal, Not) for n in _names(literal)}
     may_be_open: set[str] = set()
     for arg in rule.head.args:

@@ -300,7 +300,13 @@ class _Generator:
         self.out(f"{gathered}.append({solution})")
 
     def _group(self, rule: RulePlan) -> tuple[list[str], list[str]]:
-        """The head's terms, and the values to aggregate."""
+        """The head's terms, and the values to aggregate; of a limit, what tells groups apart, and
+        the row with what it is ranked by."""
+        limit = self.state.groups[rule.group].grouping.limit if rule.group is not None else None
+        if limit is not None:
+            row = as_tuple(self._head_term(rule, i, term) for i, term in enumerate(rule.head))
+            by = as_tuple(python(order.term) for order in limit.by)
+            return [*map(python, limit.per)], [by, row]
         keys, values = [], []
         for position, term in enumerate(rule.head):
             if not isinstance(term, Agg):

@@ -33,7 +33,7 @@ from streamlog.plan.steps import (
 from streamlog.plan.walk import reads
 from streamlog.rewrite.desugar import printable
 from streamlog.syntax.ast import BinOp, Comparison, Const, Rule, Term, Type, Var
-from streamlog.syntax.pretty import duration_text, pretty
+from streamlog.syntax.pretty import duration_text, limit_text, pretty
 from streamlog.syntax.walk import N, map_terms, variables
 
 INDENT = "  "
@@ -211,6 +211,8 @@ class _Words:
     def _result(self) -> str:
         if self.group is None:
             return f"gives {self.text(self.head)}"
+        if self.group.limit is not None:
+            return f"gives {self.text(self.head)}: of each group {limit_text(self.group.limit)}"
         functions = ", ".join(f"{f} of column {i + 1}" for i, f in self.group.aggregates)
         how = "keeping the best so far" if self.group.improving else "when the group is complete"
         once = ", each solution once" if self.group.distinct else ""

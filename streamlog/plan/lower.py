@@ -120,6 +120,11 @@ def _groupings(schema: Schema, strata: Strata) -> Mapping[int, Grouping]:
         grouping: Grouping | None = None
         for rule in rules:
             shape = tuple((i, a.func) for i, a in enumerate(rule.head.args) if isinstance(a, Agg))
+            if rule.limit is not None:
+                time = rule.head.args[:1] if schema.is_temporal(name) else ()
+                limit = evolve(rule.limit, per=(*time, *rule.limit.per))
+                result[rule.number] = Grouping(count, name, (), (), False, False, limit)
+                count += 1
             if not shape:
                 continue
             if grouping is None or not shared:
@@ -264,6 +269,7 @@ class _Lowering:
         """What must be known of a solution to decide it and to make its row."""
         group, head = self.found.group, self.found.head
         needed = [v for term in head for v in variables(term)]
+        needed += variables(self.found.rule.limit) if self.found.rule.limit else ()
         needed += (v for step in checks for v in reads(step))
         if group is not None:
             if any(AGGREGATES[func].by_order for _, func in group.aggregates):

@@ -100,6 +100,9 @@ def _is_carried(rule: RulePlan, term: Term, type_of: TypeOf) -> bool:
     differ between engines, and 1.0 is 1."""
     if not isinstance(term, Var | Const):
         return False
+    limit = rule.rule.limit
+    if limit is not None and term not in limit.per:
+        return False  # rows that are ranked together are in one kernel
     if isinstance(term, Var) and not all(_position(p, term) is not None for p in rule.pipelines):
         return False
     head = evolve(rule.rule.head, args=rule.head)

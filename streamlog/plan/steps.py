@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from attrs import frozen
 
 from streamlog.analysis.sufficient_rows import SufficientRows
-from streamlog.syntax.ast import Atom, Comparison, Const, Rule, Term, Var
+from streamlog.syntax.ast import Atom, Comparison, Const, Limit, Rule, Term, Var
 
 if TYPE_CHECKING:
     from streamlog.plan.paths import Closure
@@ -214,6 +214,9 @@ class Grouping:
     members: tuple[int, ...]
     improving: bool  # a min or max within its own recursion: better values replace worse ones
     distinct: bool
+    limit: Limit | None = (
+        None  # instead of aggregates: of each group, `per` all of these, some rows
+    )
 
 
 @frozen

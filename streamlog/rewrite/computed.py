@@ -8,20 +8,18 @@ rate(floor(T, 1h), S, sum(F) / count()) <- flow(T, S, F).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, count
 
 from attrs import evolve
 
-from streamlog.analysis.column_names import name_of
 from streamlog.diagnostics import Diagnostic, finding
-from streamlog.syntax.ast import Agg, Atom, Const, Rule, Statement, Stream, Table, Term, Var
+from streamlog.rewrite.names import Names, free_name, predicates
+from streamlog.syntax.ast import Agg, Const, Rule, Statement, Term, Var
 from streamlog.syntax.walk import Node, children, map_terms, walk
 
 
 def computed(statements: Iterable[Statement]) -> tuple[list[Statement], list[Diagnostic]]:
     statements = list(statements)
-    atoms = (n for s in statements for n in walk(s) if isinstance(n, Atom))
-    taken = {a.pred for a in atoms} | {s.name for s in statements if isinstance(s, Stream | Table)}
+    taken = predicates(statements)
     result: list[Statement] = []
     diagnostics: list[Diagnostic] = []
     for statement in statements:
@@ -62,9 +60,8 @@ def _beside(term: Node) -> Iterator[Var]:
 
 
 def _two_rules(rule: Rule, taken: set[str]) -> tuple[Rule, Rule]:
-    head, names = rule.head, _Names({a.name for a in rule.head.args if isinstance(a, Var)})
-    pred = _free(f"{head.pred}_groups", taken)
-    taken.add(pred)
+    head, names = rule.head, Names({a.name for a in rule.head.args if isinstance(a, Var)})
+    pred = free_name(f"{head.pred}_groups", taken)
     variable_of: dict[Agg, Var] = {}
     grouped: list[Term] = []  # the head of the rule that aggregates
     called: list[Term] = []  # the same as the other rule calls it
@@ -93,21 +90,3 @@ def _two_rules(rule: Rule, taken: set[str]) -> tuple[Rule, Rule]:
         # A place of its own: the types of variables are known by that of their rule.
         evolve(rule, head=evolve(head, args=tuple(terms)), body=(call,), span=head.span),
     )
-
-
-class _Names:
-    """Variables that say what they stand for."""
-
-    def __init__(self, taken: set[str]) -> None:
-        self.taken = taken
-
-    def variable(self, term: Term, position: int) -> Var:
-        is_first = position == 0 and not isinstance(term, Agg)
-        name = _free("T" if is_first else name_of(term) or "value", self.taken)
-        self.taken.add(name)
-        return Var(name, span=term.span)
-
-
-def _free(name: str, taken: set[str]) -> str:
-    numbered = (f"{name}_{number}" for number in count(2))
-    return next(n for n in chain([name], numbered) if n not in taken)

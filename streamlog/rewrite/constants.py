@@ -143,4 +143,6 @@ def _made_for(rule: Rule, asked: _Asked, schema: Schema) -> Rule | None:
         return term if value is None else evolve(value, span=term.span)
 
     counted = {v.name for a in rule.head.args if isinstance(a, Agg) for v in variables(a)}
+    if rule.limit is not None:  # among all of a group, only what tells groups apart may be fixed
+        counted = {v.name for v in variables(rule)} - {v.name for v in variables(rule.limit.per)}
     return rule if counted & values.keys() else map_terms(rule, replaced)

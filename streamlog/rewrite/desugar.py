@@ -8,7 +8,8 @@
     p(T) <- q(T), (r(T) ; s(T)).           p(T) <- (q(T), r(T) ; q(T), s(T)).
     p(T) <- q(T), not (r(T) ; s(T)).       p(T) <- q(T), not r(T), not s(T).
 
-Rules that compute with aggregates are two rules (`computed`).
+Rules with a limit are two rules (`ranked`), and so are those that compute with aggregates
+(`computed`).
 Afterwards a body is a conjunction, or one `Choice` of conjunctions; the arguments of a goal are
 constants and different variables; and every `_` has a name of its own. `syntax.ast.branches` gives
 the conjunctions.
@@ -23,6 +24,7 @@ from attrs import evolve
 
 from streamlog.diagnostics import Diagnostic, finding
 from streamlog.rewrite.computed import computed
+from streamlog.rewrite.ranked import ranked
 from streamlog.syntax.ast import (
     Agg,
     Atom,
@@ -60,7 +62,9 @@ class _TooManyBranchesError(Exception):
 
 def desugar(module: Module) -> tuple[Module, tuple[Diagnostic, ...]]:
     statements: list[Statement] = []
-    written, diagnostics = computed(module.statements)
+    limited, diagnostics = ranked(module.statements)
+    written, more = computed(limited)
+    diagnostics += more
     for statement in written:
         try:
             statements.append(_statement(statement))

@@ -10,7 +10,7 @@ from typing import Any
 
 from streamlog.plan.steps import Grouping
 from streamlog.runtime.functions import EvaluationError, exact_sum, finite, whole
-from streamlog.syntax.ast import Type
+from streamlog.syntax.ast import Limit, Type
 
 # (group, values to aggregate, timestamps of the goals, what tells it from other solutions)
 Solution = tuple[tuple[Any, ...], tuple[Any, ...], tuple[int, ...], Any]
@@ -135,6 +135,10 @@ def aggregate(
             groups[solution[0]] = [solution]
         else:
             group.append(solution)
+    if grouping.limit is not None:
+        for members in groups.values():
+            yield from (row for _, row in ranked(grouping.limit, [m[1] for m in members]))
+        return
     for key, members in groups.items():
         orders = [m[2] for m in members]
         results = (f([m[1][i] for m in members], orders) for i, f in enumerate(functions))
@@ -142,6 +146,17 @@ def aggregate(
             yield row_of(grouping, key, results)
         except OverflowError as error:
             raise EvaluationError(str(error)) from None
+
+
+def ranked(
+    limit: Limit, rows: Iterable[tuple[tuple[Any, ...], tuple[Any, ...]]]
+) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Of the rows of a group, each with what it is ranked by, those that the limit leaves. Rows
+    that rank alike are in their own order."""
+    ranking = sorted(rows, key=lambda r: r[1])
+    for at, order in reversed([*enumerate(limit.by)]):
+        ranking.sort(key=lambda r, at=at: r[0][at], reverse=order.descending)  # type: ignore[misc]
+    return ranking[limit.offset : limit.offset + limit.count]
 
 
 def _once(solutions: Iterable[Solution]) -> Iterable[Solution]:

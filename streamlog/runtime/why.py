@@ -19,7 +19,7 @@ from attrs import evolve, field, frozen
 from streamlog.analysis.builtins import FILTERS, TICK
 from streamlog.analysis.schema import Kind
 from streamlog.runtime.absence import Absence, Absences
-from streamlog.runtime.aggregates import function
+from streamlog.runtime.aggregates import function, ranked
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import END, Row
 from streamlog.runtime.query import Binding, Solver, computing
@@ -29,6 +29,7 @@ from streamlog.syntax.ast import (
     Atom,
     Body,
     Const,
+    Limit,
     Not,
     Rule,
     Term,
@@ -138,6 +139,10 @@ class _Conjunction:
         self.variables = {v.name: v for x in (rule.head, *plain) for v in variables(x)}
         self.aggregates = [(i, a) for i, a in enumerate(rule.head.args) if isinstance(a, Agg)]
         self._given = [i for i, a in enumerate(rule.head.args) if not isinstance(a, Agg)]
+        if rule.limit is not None:
+            time = rule.head.args[:1] if solver.schema.is_temporal(rule.head.pred) else ()
+            groups = (*time, *rule.limit.per)
+            self._given = [i for i, a in enumerate(rule.head.args) if a in groups]
         one = Const(1, Type.INT, span=rule.span)
         values = (a.args or (one,) for _, a in self.aggregates)
         shown = (*self.variables.values(), *(term for terms in values for term in terms))
@@ -281,7 +286,9 @@ class _Search:
     def _find_ways(self, fact: Fact) -> Iterator[_Way]:
         for rule in self.schema.rules_of.get(fact.pred, ()):
             found = (s for c in self._conjunctions(rule) for s in c.solutions(fact))
-            if any(isinstance(a, Agg) for a in rule.head.args):
+            if rule.limit is not None:
+                yield from self._ranked(rule, rule.limit, found, fact)
+            elif rule.groups:
                 yield from self._grouped(found, fact)
             else:
                 yield from found
@@ -315,12 +322,32 @@ class _Search:
         needs = tuple(n for sample in samples for n in sample)
         yield evolve(found[0], needs=needs, group=(count, samples))
 
+    def _ranked(
+        self, rule: Rule, limit: Limit, solutions: Iterable[_Way], fact: Fact
+    ) -> Iterator[_Way]:
+        """The solutions of a group that give the fact, if they are in the places of the limit."""
+
+        def by(way: _Way) -> Row:
+            return tuple(_value(order.term, way.binding) for order in limit.by)
+
+        def per(way: _Way) -> Row:
+            return tuple(_value(term, way.binding) for term in limit.per)
+
+        groups: dict[Row, dict[tuple[Row, Row], _Way]] = {}
+        for way in solutions:
+            row = tuple(_value(term, way.binding) for term in rule.head.args)
+            groups.setdefault(per(way), {})[by(way), row] = way
+        for ways in groups.values():
+            for key in ranked(limit, ways):
+                if key[1] == fact.row:
+                    yield evolve(ways[key], group=(len(ways), (ways[key].needs,)))
+
     # ------------------------------------------------------------------- what is not there
 
     def _candidates(self, fact: Fact) -> Iterator[Candidate]:
         """The rules whose positive goals are there."""
         for rule in self.schema.rules_of.get(fact.pred, ()):
-            if any(isinstance(a, Agg) for a in rule.head.args):
+            if rule.groups:
                 continue
             for body in branches(rule.body):
                 positive = tuple(x for x in body if not isinstance(x, Not))

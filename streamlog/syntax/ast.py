@@ -247,9 +247,35 @@ Body: TypeAlias = tuple[Literal, ...]
 
 
 @frozen
+class Order:
+    """One of the terms by which a limit ranks."""
+
+    term: Term
+    descending: bool = False
+    span: Span = _span()
+
+
+@frozen
+class Limit:
+    """`limit 5 offset 10 by Amount desc, Name per Shop`: of the solutions of a body, those from
+    the 11th to the 15th place at each timestamp of the head, for each shop."""
+
+    count: int
+    by: tuple[Order, ...]
+    per: tuple[Term, ...] = ()
+    offset: int = 0
+    span: Span = _span()
+
+    def __attrs_post_init__(self) -> None:
+        if not (self.by and 0 < self.count <= INT64_MAX and 0 <= self.offset <= INT64_MAX):
+            raise ValueError("a limit ranks, and leaves something")
+
+
+@frozen
 class Rule:
     head: Atom
     body: Body
+    limit: Limit | None = None
     span: Span = _span()
     number: int = _number()
     is_auxiliary: bool = False  # made from a part of a written rule: nobody asks for its rows
@@ -257,6 +283,11 @@ class Rule:
     def __attrs_post_init__(self) -> None:
         if not self.body:
             raise ValueError("a rule without a body is a fact")
+
+    @property
+    def groups(self) -> bool:
+        """Whether all solutions must be known before any gives a row: it aggregates or ranks."""
+        return self.limit is not None or any(isinstance(a, Agg) for a in self.head.args)
 
 
 @frozen

@@ -145,7 +145,8 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
         span = tokens.span(start, found[-1] + 1)
         if len(found) == 2:
             return ast.Fact(found[0], span=span)
-        return ast.Rule(found[0], found[1].body(tokens), span=span)
+        limit = found[2] if len(found) > 3 else None
+        return ast.Rule(found[0], found[1].body(tokens), limit, span=span)
 
     def query(tokens: Tokens, start: int, found: list[Any]) -> ast.Query:
         return ast.Query(found[0].body(tokens), span=tokens.span(start, found[-1] + 1))
@@ -153,7 +154,19 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     # Clauses come first because most statements are clauses.
     named, texted = WORD, _word_class("SV")
     head = atom_unless(f"[do]{named}|u{texted}")
-    clauses = head - (Kind("R", "`<-`") - body - dot | dot)
+    count = Kind("N", "a number", make=_last)
+    order = _with(_chain(term, arithmetic) - pp.Opt(Kind("[cq]", make=_last)), build.order)
+    per = _with(_chain(term, arithmetic), build.term)
+    limit = (
+        Kind("m(?=N)")
+        - count
+        - pp.Opt(Kind("s") - count)
+        - Kind("b", "`by`")
+        - _listed(order)
+        - pp.Opt(Kind("p") - _listed(per))
+    )
+    limited = pp.Opt(_with(limit, build.limit))
+    clauses = head - (Kind("R", "`<-`") - body - limited - dot | dot)
 
     # ---- declarations. Their first words are ordinary names before `(`, `.` and an arrow.
     kind = Kind(f"d(?={named})", make=_last)

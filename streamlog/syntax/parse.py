@@ -169,12 +169,16 @@ def _with_aggregates(node: Any, suspects: int) -> Any:
         _refuse_aggregates((node,))
         return node
     args = tuple(map(_as_aggregate, node.head.args))
-    found = [part for part in walk(args) if isinstance(part, Agg)]
+    limit = node.limit
+    if limit is not None:
+        _refuse_aggregates(limit.per)
+        limit = evolve(limit, by=tuple(evolve(o, term=_as_aggregate(o.term)) for o in limit.by))
+    found = [part for part in walk((*args, *(limit.by if limit else ()))) if isinstance(part, Agg)]
     for part in found:
         _refuse_aggregates(children(part))
     if len(found) < suspects:
         _refuse_aggregates(node.body)
-    return evolve(node, head=evolve(node.head, args=args))
+    return evolve(node, head=evolve(node.head, args=args), limit=limit)
 
 
 def _as_aggregate(arg: ast.Term) -> ast.Term:

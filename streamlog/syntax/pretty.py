@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta
 from typing import NoReturn
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from streamlog.diagnostics import Span
 from streamlog.syntax import ast
@@ -51,6 +51,10 @@ def pretty(node: Node | Body) -> str:
         return body_text(node)
     if isinstance(node, Agg):
         return _argument(node)
+    if isinstance(node, ast.Limit):
+        return limit_text(node)
+    if isinstance(node, ast.Order):
+        return _order(node)
     if isinstance(node, Var | Const | Neg | BinOp | Call):
         return term_text(node)
     if isinstance(node, Atom | Comparison | Not | Choice):
@@ -219,6 +223,16 @@ def _choice(choice: Choice) -> str:
     return " ; ".join(map(_branch, choice.branches))
 
 
+def limit_text(limit: ast.Limit) -> str:
+    offset = f" offset {limit.offset}" if limit.offset else ""
+    per = f" per {', '.join(map(term_text, limit.per))}" if limit.per else ""
+    return f"limit {limit.count}{offset} by {', '.join(map(_order, limit.by))}{per}"
+
+
+def _order(order: ast.Order) -> str:
+    return term_text(order.term) + (" desc" if order.descending else "")
+
+
 def _branch(branch: Body) -> str:
     return ", ".join(map(goal_text, branch))
 
@@ -233,13 +247,14 @@ def _shielded(term: Term) -> str:
 
 @frozen
 class Layout:
-    """A statement as a list: `lead item, item, … close`, on one line or one item a line."""
+    """A statement as a list: `lead item, item, … tail close`, on one line or one item a line."""
 
     lead: str
     items: tuple[tuple[str, Span], ...]
     close: str = "."
     glue: str = " "
     separator: str = ","
+    tail: str = ""
 
     def text(self) -> str:
         line = self.one_line()
@@ -247,17 +262,21 @@ class Layout:
 
     def one_line(self) -> str:
         items = f"{self.separator} ".join(text for text, _ in self.items)
-        return f"{self.lead}{self.glue}{items}{self.close}" if items else self.lead + self.close
+        tail = f" {self.tail}" if self.tail else ""
+        return (
+            f"{self.lead}{self.glue}{items}{tail}{self.close}" if items else self.lead + self.close
+        )
 
     def lines(self) -> list[str]:
         last = len(self.items) - 1
         items = [
             INDENT
             + text
-            + (self.separator if i < last else "" if self.closes_apart else self.close)
+            + (self.separator if i < last else "" if self.closes_apart or self.tail else self.close)
             for i, (text, _) in enumerate(self.items)
         ]
-        return [self.lead, *items, *([self.close] if self.closes_apart else [])]
+        end = INDENT + self.tail + self.close if self.tail else self.close
+        return [self.lead, *items, *([end] if self.closes_apart or self.tail else [])]
 
     @property
     def closes_apart(self) -> bool:
@@ -267,7 +286,8 @@ class Layout:
 def layout(node: ast.Statement | ast.Step) -> Layout:
     """The list a statement is, whatever its kind; of a test, only its first line."""
     if isinstance(node, ast.Rule):
-        return _body_layout(f"{goal_text(node.head)} <-", node.body)
+        shape = _body_layout(f"{goal_text(node.head)} <-", node.body)
+        return evolve(shape, tail=limit_text(node.limit)) if node.limit else shape
     if isinstance(node, ast.Query):
         first = body_text(node.body)
         return _body_layout("?", node.body, glue=" " if first.startswith("-") else "")

@@ -29,6 +29,8 @@ Node: TypeAlias = (
     | ast.Literal
     | ast.Statement
     | ast.Step
+    | ast.Limit
+    | ast.Order
     | ast.Column
     | ast.Option
     | ast.PredName
@@ -47,7 +49,9 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     Comparison: ("left", "right"),
     Not: ("body",),
     Choice: ("branches",),
-    ast.Rule: ("head", "body"),
+    ast.Order: ("term",),
+    ast.Limit: ("by", "per"),
+    ast.Rule: ("head", "body", "limit"),
     ast.Fact: ("atom",),
     ast.Query: ("body",),
     ast.Column: ("low", "high"),

@@ -233,8 +233,8 @@ class Site:
         functions = {a.func for a in self.rule.head.args if isinstance(a, Agg)}
         if self.depth:
             return "negation"
-        if functions:
-            return "extremum" if functions <= {"min", "max"} else "aggregate"
+        if functions or self.rule.limit:
+            return "extremum" if functions and functions <= {"min", "max"} else "aggregate"
         return None
 
     @cached_property

@@ -47,6 +47,7 @@ from streamlog.syntax.ast import (
     Call,
     Comparison,
     Const,
+    Limit,
     Literal,
     Neg,
     Not,
@@ -187,7 +188,7 @@ class _Program:
                 self.aggregating.append(rules)
                 continue
             for rule in rules:
-                if _aggregates(rule):
+                if _aggregates(rule) or rule.limit:
                     self.aggregating.append((rule,))
                 else:
                     to = self.called[name] if name in self.open else self.plain
@@ -219,7 +220,7 @@ class _Program:
         def of(body: Body) -> int:
             return max((1 + of(x.body) for x in body if isinstance(x, Not)), default=0)
 
-        return max(map(of, branches(rule.body))) + bool(_aggregates(rule)) + bool(self.knot)
+        return max(map(of, branches(rule.body))) + rule.groups + bool(self.knot)
 
     def _reachable(self, name: str) -> set[str]:
         """A predicate and all it rests on."""
@@ -286,6 +287,13 @@ def _cost(rules: tuple[Rule, ...]) -> tuple[str, int] | None:
             return func, position
         case _:
             return None
+
+
+def _comes_before(one_by: Row, one: Row, other_by: Row, other: Row, limit: Limit) -> bool:
+    for order, mine, theirs in zip(limit.by, one_by, other_by, strict=True):
+        if mine != theirs:
+            return (mine > theirs) is order.descending
+    return one < other
 
 
 def _aggregates(rule: Rule) -> list[tuple[int, Agg]]:
@@ -424,7 +432,8 @@ class _Level:
             for rules in program.aggregating:
                 name = rules[0].head.pred
                 if name not in self.settled:
-                    self._derived[name].add(self._aggregated(rules))
+                    rows = self._ranked if rules[0].limit else self._aggregated
+                    self._derived[name].add(rows(rules))
             self._run()
         self._is_filling = False
 
@@ -559,6 +568,29 @@ class _Level:
                 self._change(pred)
 
     # --------------------------------------------------------------------- aggregates
+
+    def _ranked(self, rules: tuple[Rule, ...]) -> Iterator[Row]:
+        """Rows that as many others of their group come before as the limit says."""
+        (rule,) = rules
+        limit = rule.limit
+        assert limit is not None
+        time = rule.head.args[:1] if self.program.schema.is_temporal(rule.head.pred) else ()
+        found = set()
+        for body in branches(rule.body):
+            for env in self.below._solutions(body, {}, None):
+                row = self._row(rule, env)
+                if row is not None:
+                    group = tuple(_value(term, env) for term in (*time, *limit.per))
+                    by = tuple(_value(order.term, env) for order in limit.by)
+                    found.add((group, by, row))
+        for group, by, row in found:
+            before = {
+                (other_by, other_row)
+                for other_group, other_by, other_row in found
+                if other_group == group and _comes_before(other_by, other_row, by, row, limit)
+            }
+            if limit.offset <= len(before) < limit.offset + limit.count:
+                yield row
 
     def _aggregated(self, rules: tuple[Rule, ...]) -> Iterator[Row]:
         """The rows of rules that are one aggregate together."""

@@ -16,7 +16,7 @@ from streamlog.plan.sql.terms import Value, as_double, finite, in_64_bits, value
 from streamlog.plan.steps import Grouping, RulePlan
 from streamlog.plan.walk import reads
 from streamlog.syntax.aggregates import AGGREGATES
-from streamlog.syntax.ast import Agg, Const, Term, Type
+from streamlog.syntax.ast import INT64_MAX, Agg, Const, Limit, Term, Type
 from streamlog.syntax.walk import variables
 
 
@@ -61,6 +61,8 @@ def group_query(grouping: Grouping, context: Context) -> exp.Query:
     if grouping.improving:
         raise Unsupported(f"`{grouping.pred}` improves its own values, round by round")
     members = [context.plan.rules[number] for number in grouping.members]
+    if grouping.limit is not None:
+        return _ranked(members[0], grouping.limit, context)
     aggregated = dict(grouping.aggregates)
     ordered = any(AGGREGATES[f].by_order for f in aggregated.values())
     lengths = {len(m.order) for m in members}
@@ -92,6 +94,36 @@ def group_query(grouping: Grouping, context: Context) -> exp.Query:
         return query.group_by(*keys, copy=False)
     some = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
     return query.having(some, copy=False)
+
+
+def _ranked(rule: RulePlan, limit: Limit, context: Context) -> exp.Query:
+    """The rows of some places in each group; rows that rank alike are in their own order."""
+    rows, values = _solutions(rule, context, None, [v.name for v in variables(limit)])
+    head = [f"c{i}" for i in range(len(values))]
+    columns = [v.sql.as_(name) for name, v in zip(head, values, strict=True)]
+    columns += (value(o.term, rows.env).sql.as_(f"b{i}") for i, o in enumerate(limit.by))
+    columns += (value(t, rows.env).sql.as_(f"g{i}") for i, t in enumerate(limit.per))
+    order = [
+        exp.Ordered(this=exp.column(f"b{i}"), desc=o.descending, nulls_first=not o.descending)
+        for i, o in enumerate(limit.by)
+    ]
+    order += (exp.Ordered(this=exp.column(name), nulls_first=True) for name in head)
+    place = exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[exp.column(f"g{i}") for i in range(len(limit.per))],
+        order=exp.Order(expressions=order),
+    )
+    solutions = rows.select(columns)
+    solutions = exp.select(*head, place.as_("place"), copy=False).from_(
+        solutions.subquery("solutions", copy=False), copy=False
+    )
+    last = exp.Literal.number(min(limit.offset + limit.count, INT64_MAX))
+    return (
+        exp.select(*head, copy=False)
+        .from_(solutions.subquery("placed", copy=False), copy=False)
+        .where(exp.column("place") > exp.Literal.number(limit.offset), copy=False)
+        .where(exp.column("place") <= last, copy=False)
+    )
 
 
 _Columns = dict[str, exp.Expr]
