@@ -264,13 +264,15 @@ def _constants(program: Closed) -> Narrowed:
 def _bistate(program: Narrowed) -> Bistated:
     """Of the program as it stands; but where an open predicate would be old, and so would have to
     be stored, of the program without open predicates. An aggregate over such a predicate has no
-    bistate rule: there the variables of the core would tell solutions apart."""
+    bistate rule: there the variables of the core would tell solutions apart. Nor has a limit."""
     if not program.runs_by_the_clock:
         return program.to(Bistated, bistate=None)
     made_of: Analysed = program
     for goal in (g for case in program.cases for g in case.atoms):
         if goal.version is Version.OLD and program.safety.is_open(goal.atom.pred):
             made_of = program.closed
+    if any(rule.limit is not None for rule in made_of.schema.rules):
+        return program.to(Bistated, bistate=None)
     counting = (r for r in made_of.schema.rules if mark_of(r) is not None)
     if made_of is not program and any(v.is_from_core for r in counting for v in variables(r.body)):
         return program.to(Bistated, bistate=None)

@@ -232,8 +232,8 @@ def bistate(bistate: Bistate | None) -> str:
     """A program; its strata follow as comments."""
     if bistate is None:
         return (
-            "% There is none: some answer rests on any later time, or an aggregate ranges\n"
-            "% over an open predicate at earlier times."
+            "% There is none: some answer rests on any later time, an aggregate ranges over an\n"
+            "% open predicate at earlier times, or a rule has a limit."
         )
     strata = [
         f"% stratum {number}: {', '.join(names)}"

@@ -292,7 +292,7 @@ class _Lowering:
 
     def _is_injective(self) -> bool:
         """Whether different solutions always make different rows."""
-        if self.found.group is not None:
+        if self.found.group is not None and self.found.group.limit is None:
             return True
         if self.found.ranked is not None:
             return False

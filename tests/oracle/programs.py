@@ -363,8 +363,25 @@ class _Maker:
             args[-1] = f"{func}({'' if empty else value}{second})"
             if pred.columns[-1] in "nf" and self.chance(0.2):
                 args[-1] = self._computed(args[-1], value, pred.columns[-1])
+        limit = self._limit(pred, scope, args) if self.chance(0.12) else ""
         rng.shuffle(scope.literals)
-        return f"{pred.name}({', '.join(args)}) <- {', '.join(scope.literals)}."
+        return f"{pred.name}({', '.join(args)}) <- {', '.join(scope.literals)}{limit}."
+
+    def _limit(self, pred: _Pred, scope: _Scope, args: list[str]) -> str:
+        rng = self.rng
+        terms = args if pred.aggregate else [*args, *self._names(scope), *scope.times]
+        by = [
+            f"{term}{rng.choice(['', ' desc', ' asc'])}"
+            for term in rng.sample(terms, rng.choice([1, 1, 2]) if len(terms) > 1 else 1)
+        ]
+        groups = [a for a in args if a[0].isupper()] if pred.aggregate else self._names(scope)
+        per = rng.sample(groups, min(len(groups), rng.choice([0, 1, 1, 2])))
+        offset = f" offset {rng.choice([1, 2])}" if self.chance(0.2) else ""
+        behind = f" per {', '.join(per)}" if per else ""
+        return f" limit {rng.choice([1, 1, 2, 3])}{offset} by {', '.join(by)}{behind}"
+
+    def _names(self, scope: _Scope) -> list[str]:
+        return [name for names in scope.variables.values() for name in names]
 
     def _computed(self, aggregate: str, value: str, letter: str) -> str:
         """An expression of aggregates, of the same type."""

@@ -33,10 +33,12 @@ def predicate_query(pred: str, context: Context) -> exp.Query:
         return _nothing(pred, context)
     if len(parts) > 1:
         return reduce(lambda one, other: exp.union(one, other, distinct=True, copy=False), parts)
-    if rules and not rules[0].once:
-        assert isinstance(parts[0], exp.Select)
-        return parts[0].distinct(copy=False)
-    return parts[0]
+    (part,) = parts
+    limited = [context.plan.rules[n] for g in groupings if g.limit for n in g.members]
+    if not all(rule.once for rule in (*rules, *limited)):
+        assert isinstance(part, exp.Select)
+        return part.distinct(copy=False)
+    return part
 
 
 def rule_query(rule: RulePlan, context: Context, delta: int | None = None) -> exp.Query:
