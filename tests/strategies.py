@@ -120,6 +120,16 @@ def _goals(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
+orders = build(ast.Order, terms | aggregates, st.booleans())
+_some_terms = st.lists(terms, max_size=2).map(tuple)
+_places = st.integers(1, 9)
+limits = build(
+    ast.Limit,
+    _places,
+    st.lists(orders, min_size=1, max_size=2).map(tuple),
+    _some_terms,
+    st.integers(0, 9),
+)
 literals = st.recursive(atoms | comparisons, _goals, max_leaves=5)
 bodies = st.lists(literals, min_size=1, max_size=4).map(tuple)
 names = build(ast.PredName, predicates)
@@ -183,8 +193,8 @@ steps = st.one_of(
     build(ast.Rejected, st.sampled_from(["SL0401", "SL0101"])),
 )
 statements = st.one_of(
-    build(ast.Rule, heads, bodies),
-    build(ast.Rule, heads, bodies),
+    build(ast.Rule, heads, bodies, st.none() | limits),
+    build(ast.Rule, heads, bodies, st.none() | limits),
     build(ast.Fact, atoms),
     build(ast.Query, bodies),
     build(ast.Stream, predicates, column_lists, _options(_from | _limit), relations),

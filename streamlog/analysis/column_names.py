@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from streamlog.syntax.ast import Agg, Atom, BinOp, Call, Const, Neg, Term, Var
-from streamlog.syntax.walk import atoms
+from streamlog.syntax.ast import Agg, Atom, BinOp, Call, Const, Neg, Rule, Term, Var
+from streamlog.syntax.walk import atoms, map_terms
 
 if TYPE_CHECKING:
     from streamlog.analysis.schema import Predicate, Schema
@@ -41,9 +41,13 @@ def column_names(schema: Schema) -> dict[str, tuple[str, ...]]:
         if output.columns:
             result.setdefault(output.name, output.columns)
     heads: dict[str, list[Atom]] = {}
+    parts = {rule.head.pred: rule for rule in schema.rules if rule.is_auxiliary}
     for rule in schema.rules:
-        heads.setdefault(rule.head.pred, []).append(rule.head)
-        for atom in (rule.head, *atoms(rule.body)):
+        head = _as_written(rule, parts)
+        heads.setdefault(head.pred, []).append(head)
+        for atom in (head, *atoms(rule.body)):
+            if atom.pred in parts:
+                continue
             # The best of some values is one of them; a count is not.
             args = [a.arg if isinstance(a, Agg) and a.kind.best else a for a in atom.args]
             names = [a.name for a in args if isinstance(a, Var) and not a.is_anonymous]
@@ -56,6 +60,16 @@ def column_names(schema: Schema) -> dict[str, tuple[str, ...]]:
             names = _made(predicate, of_heads) if of_heads else _numbered(predicate)
             result[predicate.name] = tuple(names)
     return result
+
+
+def _as_written(rule: Rule, parts: Mapping[str, Rule]) -> Atom:
+    """The head with the terms that stand for the variables of a rule made from a part of it."""
+    match rule.body:
+        case (Atom(pred, args),) if pred in parts:
+            terms = dict(zip(args, _as_written(parts[pred], parts).args, strict=True))
+            return map_terms(rule.head, lambda t: terms.get(t, t) if isinstance(t, Var) else t)
+        case _:
+            return rule.head
 
 
 def _numbered(predicate: Predicate) -> list[str]:

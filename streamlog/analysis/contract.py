@@ -41,11 +41,12 @@ class Keeps(enum.Enum):
 
 @frozen
 class Extreme:
-    """The row with the highest or the lowest value of a column, which may be the timestamp."""
+    """The rows with the highest or the lowest values of a column, which may be the timestamp."""
 
     column: str
     highest: bool
     is_time: bool
+    count: int = 1  # of values
 
 
 @frozen
@@ -283,7 +284,9 @@ def _needs(retained: Retention, lag: int | None, schema: Schema) -> Iterator[Kep
             columns = tuple(names[position] for position in rows.key)
             best: tuple[Extreme, ...] = ()
             if rows.best:
-                best = (Extreme(names[rows.best.column], rows.best.highest, rows.best.column == 0),)
+                column = rows.best.column
+                extreme = Extreme(names[column], rows.best.highest, column == 0, rows.best.count)
+                best = (extreme,)
             yield Kept(Keeps.PER_KEY, 0, columns, best, rule, goal)
 
 

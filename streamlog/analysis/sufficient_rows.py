@@ -7,6 +7,8 @@ sufficient. Often a better one stands for many:
     top(T, max(C)) <- ask(T), tempr(T1, _, C), T1 < T.
     trend(T1, S, D), not (trend(T2, S, _), T1 < T2, T2 <= T)
                                                    a trend is over forever when another has come
+    book(T, S, U, C) <- ask(T, S), trade(U, S, C), U <= T limit 5 by U desc per S.
+                                                   of each S the trades at the five latest times
 
 In the first two, a higher value passes every test that a lower one passes. In the third, one
 row rules another out, whatever else is asked of it.
@@ -29,17 +31,19 @@ from streamlog.analysis.versions import (
     VersionedBody,
     VersionedNot,
 )
-from streamlog.syntax.ast import Agg, Atom, Comparison, Term, Var, branches
+from streamlog.syntax.ast import Agg, Atom, Comparison, Limit, Term, Var, branches
 from streamlog.syntax.walk import variables
 
 
 @frozen
 class Best:
-    """Of rows that agree in `group`, those with the highest, or lowest, value of a column."""
+    """Of rows that agree in `group`, those with the highest, or lowest, value of a column; or with
+    one of the so many highest, or lowest."""
 
     column: int
     highest: bool
     group: tuple[int, ...]
+    count: int = 1
 
 
 @frozen
@@ -51,10 +55,11 @@ class SufficientRows:
 
     @property
     def key(self) -> tuple[int, ...]:
-        """One row for each combination of these is kept; of the latest, all at that time."""
+        """One row for each combination of these is kept; of the latest, all at that time; of
+        several best values, so many."""
         if self.best is None:
             return self.columns
-        if self.best.column == 0:
+        if self.best.column == 0 or self.best.count > 1:
             return self.best.group
         return tuple(c for c in self.columns if c != self.best.column)
 
@@ -78,7 +83,7 @@ def sufficient_rows(case: Case) -> Iterator[tuple[Atom, SufficientRows | None]]:
     rule = case.time.rule
     aggregates = tuple(a for a in rule.head.args if isinstance(a, Agg))
     terms = tuple(a for a in rule.head.args if not isinstance(a, Agg))
-    yield from _Scope(case, case.body, frozenset(), terms, aggregates).goals()
+    yield from _Scope(case, case.body, frozenset(), terms, aggregates, rule.wanted).goals()
 
 
 class _Scope:
@@ -91,8 +96,9 @@ class _Scope:
         outside: frozenset[str],
         terms: tuple[Term, ...] = (),
         aggregates: tuple[Agg, ...] = (),
+        wanted: Limit | None = None,
     ) -> None:
-        self.case, self.body, self.outside = case, body, outside
+        self.case, self.body, self.outside, self.wanted = case, body, outside, wanted
         self.terms, self.aggregates = terms, aggregates
         self.atoms = [x.atom for x in body if isinstance(x, VersionedAtom)]
         self.tests = [x for x in body if isinstance(x, Comparison)]
@@ -123,6 +129,8 @@ class _Scope:
                 return SufficientRows(read, best)
         for column in (0,) if dated else read:
             if best := self._improves(atom, column):
+                if self.wanted is not None:
+                    return SufficientRows((0, *read) if dated else read, best)
                 return SufficientRows(read if column == 0 else best.group, best)
         return None if dated else SufficientRows(read)
 
@@ -152,7 +160,8 @@ class _Scope:
         for other in self.atoms:
             if sum(v.name in known for v in variables(other)) > (other is atom):
                 return None
-        if any(v.name in known for term in self.terms for v in variables(term)):
+        fixed = self.terms if self.wanted is None else (*self.terms[:1], *self.wanted.per)
+        if any(v.name in known for term in fixed for v in variables(term)):
             return None
         defining = [test for name, (_, test) in defined.items() if name in known]
         wanted = {better(t, known) for t in self.tests if not any(t is d for d in defining)}
@@ -163,14 +172,19 @@ class _Scope:
             elif any(v.name in known for v in _variables(literal)):
                 return None
         group = [p for p, a in enumerate(atom.args) if p not in (0, column) and self._reads(a)]
-        if all(a.kind.by_value for a in self.aggregates):
+        count = 1
+        if self.wanted is not None:
+            first, count = self.wanted.by[0], self.wanted.offset + self.wanted.count
+            wanted.add((1 if first.descending else -1) if first.term == arg else None)
+            group = [p for p in group if not self._is_only_shown(atom, atom.args[p])]
+        elif all(a.kind.by_value for a in self.aggregates):
             wanted |= {_wanted(a, direction(a.arg, known)) for a in self.aggregates if a.arg}
         else:
             wanted.add(self._by_order(arg, column))
             group = [p for p in group if not self._is_only_a_value(atom.args[p])]
         match [*wanted - {0}]:
             case [1 | -1 as way]:
-                return Best(column, way == 1, tuple(group))
+                return Best(column, way == 1, tuple(group), count)
             case _:
                 return None
 
@@ -197,6 +211,14 @@ class _Scope:
                 case _:
                     pass
         return None
+
+    def _is_only_shown(self, atom: Atom, arg: Term) -> bool:
+        """Whether a variable of one goal is in rows, and perhaps orders them, but nothing more."""
+        assert self.wanted is not None
+        if not isinstance(arg, Var) or arg in self.wanted.per or arg in self.terms[:1]:
+            return False
+        elsewhere = Counter(v.name for v in variables(self.case.time.body))
+        return elsewhere[arg.name] == 1
 
     def _is_only_a_value(self, arg: Term) -> bool:
         """Whether a variable of one goal is aggregated, and stands nowhere else."""

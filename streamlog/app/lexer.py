@@ -141,6 +141,7 @@ class _Place(Enum):
     OUTPUT = auto()  # predicates
     COLUMNS = auto()
     WHERE = auto()  # columns again, in the clause behind the options
+    LIMIT = auto()  # `limit 5 by Amount desc`
     FORM = auto()  # of a column's times: `time(ms)`
     CODE = auto()  # as in `rejected SL0401`
 
@@ -239,7 +240,10 @@ def _types(scanned: Scan, start: int, end: int, place: _Place) -> Iterator[_Toke
             places.pop()
         if place is _Place.DECLARATION and text == WHERE:
             places[-1] = _Place.WHERE
-        if kind in WORDS:
+        if place is _Place.GOALS and text == LIMIT and after == NUMBER:
+            places[-1] = _Place.LIMIT
+            yield Keyword
+        elif kind in WORDS:
             yield _word(text, place, before, after)
         elif kind in (NUMBER, TIME):
             yield next((t for pattern, t in _NUMBERS if pattern.fullmatch(text)), Error)
@@ -251,7 +255,7 @@ def _types(scanned: Scan, start: int, end: int, place: _Place) -> Iterator[_Toke
             yield Name
         elif kind == VARIABLE and place is _Place.CODE:
             yield Name.Constant
-        elif kind in "<>" and place is _Place.TERMS:
+        elif kind in "<>" and place in (_Place.TERMS, _Place.LIMIT):
             yield Punctuation  # the angles of `min<D>`
         else:
             yield _KINDS[kind]
@@ -283,11 +287,13 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
             return Name.Attribute
         case _Place.FORM:
             return Keyword.Type if text in TIME_UNITS else Name
-        case _Place.TERMS if after == "(":
+        case _Place.LIMIT if text in LIMIT_WORDS and after != "(":
+            return Keyword
+        case _Place.TERMS | _Place.LIMIT if after == "(":
             return Name.Builtin if text in FUNCTIONS or text in AGGREGATES else Name.Function
-        case _Place.TERMS if after == "<" and text in AGGREGATES:
+        case _Place.TERMS | _Place.LIMIT if after == "<" and text in AGGREGATES:
             return Name.Builtin
-        case _Place.TERMS:
+        case _Place.TERMS | _Place.LIMIT:
             return String.Symbol
         case _Place.STEP if text == "from" and after == TEXT:
             return Keyword
@@ -296,4 +302,6 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
     return String.Symbol if {before, after} & _OPERATORS else Name.Function
 
 
+LIMIT = "limit"
+LIMIT_WORDS = ("offset", "by", "asc", "desc", "per")
 _TYPES = frozenset(map(str, Type))

@@ -132,10 +132,14 @@ def _kept(p: PredicateContract) -> str:
 
 def _which(extreme: Extreme) -> str:
     match extreme:
-        case Extreme(_, highest, is_time=True):
-            return f"the {'latest' if highest else 'earliest'}"
-        case Extreme(column, highest):
-            return f"the {'highest' if highest else 'lowest'} {column}"
+        case Extreme(_, highest, is_time=True, count=count):
+            return f"the {_several(count)}{'latest' if highest else 'earliest'}"
+        case Extreme(column, highest, count=count):
+            return f"the {_several(count)}{'highest' if highest else 'lowest'} {column}"
+
+
+def _several(count: int) -> str:
+    return f"{count} " if count > 1 else ""
 
 
 def contract_data(contract: Contract) -> dict[str, Any]:
@@ -181,7 +185,7 @@ def _kept_data(kept: Kept) -> dict[str, Any]:
         "what": kept.what.value,
         "span": kept.span if kept.what in (Keeps.SPAN, Keeps.PER_KEY) else None,
         "columns": list(kept.columns),
-        "best": [{"column": e.column, "highest": e.highest} for e in kept.best],
+        "best": [{"column": e.column, "highest": e.highest, "count": e.count} for e in kept.best],
         "because": _rule_data(kept.because) if kept.because else None,
     }
 

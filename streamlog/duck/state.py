@@ -109,11 +109,10 @@ def sufficient(which: SufficientRows, rows: str) -> str:
     if best is None:
         return _one_of_each(rows, which.columns, "c0")
     order = f"c{best.column}{' DESC' if best.highest else ''}"
-    if best.group == which.columns:
+    if best.count == 1 and best.group == which.columns:
         return _one_of_each(rows, best.group, order)
-    extreme = "max" if best.highest else "min"
-    over = _over(best.group)
-    top = f"SELECT * FROM ({rows}) QUALIFY c{best.column} = {extreme}(c{best.column}) OVER ({over})"
+    over = f"{_over(best.group)} ORDER BY {order}"
+    top = f"SELECT * FROM ({rows}) QUALIFY dense_rank() OVER ({over}) <= {best.count}"
     return _one_of_each(top, which.columns, "c0")
 
 

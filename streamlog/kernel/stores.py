@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from heapq import nlargest, nsmallest
 from operator import itemgetter
 from typing import Any
 
@@ -122,7 +123,8 @@ def thin(
         return 0
     chosen = [Chosen(rows, place) for rows in enough]
     if all(one.is_within(index.key) for one in chosen):
-        keys = [[key] for key, held in stored.items() if _has_several(index, held, until)]
+        most = min(one.best.count if one.best else 1 for one in chosen)
+        keys = [[key] for key, held in stored.items() if _has_more(index, held, until, most)]
     else:
         keys = [list(stored)]
     gone = 0
@@ -147,11 +149,11 @@ def thin(
     return gone
 
 
-def _has_several(index: Index, held: Any, until: int) -> bool:
-    """Whether more than one row of a key may be earlier."""
+def _has_more(index: Index, held: Any, until: int, most: int) -> bool:
+    """Whether more than so many rows of a key may be earlier."""
     if index.store is Store.BY_TIME:
-        return len(held[0]) > 1 and bool(held[0][1] < until)
-    return len(held) > 1
+        return len(held[0]) > most and bool(held[0][most] < until)
+    return len(held) > most
 
 
 def _old(
@@ -206,17 +208,16 @@ class Chosen:
 
     def _best(self, rows: list[Row]) -> list[int]:
         assert self.best is not None
-        best: dict[Any, Any] = {}
+        pick = nlargest if self.best.highest else nsmallest
+        values: dict[Any, set[Any]] = {}
         groups = list(map(self.group, rows))
         for group, row in zip(groups, rows, strict=True):
-            value: Any = row[self.value]
-            known = best.get(group)
-            if known is None or (value > known if self.best.highest else value < known):
-                best[group] = value
+            values.setdefault(group, set()).add(row[self.value])
+        best = {group: {*pick(self.best.count, some)} for group, some in values.items()}
         return [
             number
             for number, (group, row) in enumerate(zip(groups, rows, strict=True))
-            if row[self.value] == best[group]
+            if row[self.value] in best[group]
         ]
 
 

@@ -45,6 +45,7 @@ class Conjunction:
     fold: Fold | None = None
     ranked: Ranked | None = None
     after: Body = ()  # a goal and tests that come after one of these
+    latest: int | None = None  # of the goal in `after`, rows at the so many latest times
     awaited: tuple[Atom, ...] = ()  # goals whose rows must have come, besides those negated
 
     def time_of(self, atom: Atom) -> Goal | None:

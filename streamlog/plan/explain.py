@@ -113,11 +113,12 @@ def _kept(index: Index, old: Old) -> str:
             continue
         group = [p for p in rows.best.group if p not in dict(index.where)]
         per = f" per {_places(group)}" if group else ""
+        count = f"{rows.best.count} " if rows.best.count > 1 else ""
         if rows.best.column == 0:
-            parts.append(f"the {'latest' if rows.best.highest else 'earliest'}{per}")
+            parts.append(f"the {count}{'latest' if rows.best.highest else 'earliest'}{per}")
         else:
             extreme = "highest" if rows.best.highest else "lowest"
-            parts.append(f"the {extreme} column {rows.best.column + 1}{per}")
+            parts.append(f"the {count}{extreme} column {rows.best.column + 1}{per}")
     return " and ".join(parts)
 
 
@@ -248,7 +249,8 @@ class _Words:
         columns += _where(join.index)
         if join.index.store is Store.EARLIEST:
             columns += ", the earliest alone"
-        return self.text(join.atom) + columns + self._range(join.low, join.high)
+        few = f", the {join.latest} latest times" if join.latest is not None else ""
+        return self.text(join.atom) + columns + self._range(join.low, join.high) + few
 
     def _range(self, low: Term | None, high: Term | None) -> str:
         words = ""

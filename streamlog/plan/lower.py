@@ -25,6 +25,7 @@ from streamlog.plan.steps import (
     Component,
     Exists,
     Grouping,
+    Join,
     Pipeline,
     Plan,
     RulePlan,
@@ -191,7 +192,7 @@ class _Lowering:
         negations = list(found.negations)
         checks += self._none_of(negations, bound, (*chosen, *after, *risky))
         checks += (step for step in (found.fold, found.ranked) if step is not None)
-        checks += in_order(after, folded, self.schema)
+        checks += map(self._latest, in_order(after, folded, self.schema))
         known = folded | {v.name for x in after for v in variables(x)}
         checks += self._none_of(negations, known, risky)
         checks += in_order(risky, known, self.schema)
@@ -219,10 +220,13 @@ class _Lowering:
             self.is_timer,
         )
 
+    def _latest(self, step: Step) -> Step:
+        return evolve(step, latest=self.found.latest) if isinstance(step, Join) else step
+
     def _without_risky(self, found: Conjunction) -> tuple[Conjunction, tuple[Literal, ...]]:
         """Without the tests that may fail, if something else is decided first that may rule them
         out; a candidate's timestamp, and its value where a better one counts, must be known."""
-        if not (found.negations or found.lookups or found.fold or found.ranked):
+        if not (found.negations or found.lookups or found.fold or found.ranked or found.latest):
             return found, ()
         first, risky = split_risky((*found.goals, *found.tests), ())
         wanted = found.head[: 1 if found.time else 0]

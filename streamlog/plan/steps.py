@@ -75,7 +75,8 @@ class Join:
     """Each stored row of a goal with the key's values, its timestamp from `low` to `high`.
 
     With `not_itself` the row that the pipeline started from is passed over: combinations in
-    which it stands at an earlier goal too are found from there.
+    which it stands at an earlier goal too are found from there. With `latest` only rows with one
+    of the so many latest of these timestamps are found.
     """
 
     atom: Atom
@@ -83,6 +84,7 @@ class Join:
     low: Term | None = None
     high: Term | None = None
     not_itself: bool = False
+    latest: int | None = None
 
     def __attrs_post_init__(self) -> None:
         names = [a.name for a in self.atom.args if isinstance(a, Var)]

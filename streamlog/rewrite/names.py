@@ -25,7 +25,8 @@ class Names:
 
     def variable(self, term: Term, position: int) -> Var:
         is_first = position == 0 and not isinstance(term, Agg)
-        name = "T" if is_first else name_of(term) or "value"
+        name = "T" if is_first else (name_of(term) or "").capitalize()
+        name = name if name[:1].isupper() else "Value"
         return Var(free_name(name, self.taken), span=term.span)
 
 

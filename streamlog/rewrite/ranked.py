@@ -6,7 +6,7 @@
 
     best(floor(T, 1h), S, sum(A)) <- sale(T, S, _, A, _) limit 3 by sum(A) desc.
         best_rows(floor(T, 1h), S, sum(A)) <- sale(T, S, _, A, _).
-        best(T, S, sum_a) <- best_rows(T, S, sum_a) limit 3 by sum_a desc.
+        best(T, S, Sum_a) <- best_rows(T, S, Sum_a) limit 3 by Sum_a desc.
 
 What is ranked are different rows, so all columns of the goal stand in the head or in the limit.
 """
@@ -113,8 +113,9 @@ def _two_rules(rule: Rule, limit: Limit, taken: set[str]) -> tuple[Rule, Rule]:
     per = tuple(map(column, limit.per))
     rows = evolve(head, pred=free_name(f"{head.pred}_rows", taken), args=(*head.args, *more))
     call = evolve(rows, args=(*called, *map(column, more)))
+    groups = any(isinstance(part, Agg) for part in walk(rows))
     return (
-        evolve(rule, head=rows, limit=None, is_auxiliary=True),
+        evolve(rule, head=rows, limit=None, is_auxiliary=True, wanted=None if groups else limit),
         # A place of its own: the types of variables are known by that of their rule.
         evolve(
             rule,

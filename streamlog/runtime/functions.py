@@ -99,6 +99,15 @@ def between(stored: Any, part: int, low: int, high: int) -> Sequence[Any]:
     return rows
 
 
+def latest(times: Sequence[int], count: int, low: int, high: int) -> int:
+    """Where the so many latest of some times begin; a time may occur several times."""
+    for _ in range(count):
+        if high <= low:
+            return low
+        high = bisect_left(times, times[high - 1], low, high)
+    return high
+
+
 def any_between(stored: Any, low: int, high: int) -> bool:
     if stored is None:
         return False
@@ -133,6 +142,7 @@ FUNCTIONS: dict[str, Any] = {
     "bisect_right": bisect_right,
     "between": between,
     "any_between": any_between,
+    "latest": latest,
     "put_late": put_late,
     "once": ONCE,
     "never": END,

@@ -36,7 +36,7 @@ class Few:
     def name(self) -> str:
         """Of its shelf: what lies there must not depend on the order of rules."""
         best = self.rows.best
-        how = (best.column, best.highest, *best.group) if best else ()
+        how = (best.column, best.highest, best.count, *best.group) if best else ()
         values = [(position, const.value) for position, const in self.where]
         return sha256(repr((values, self.rows.columns, how)).encode()).hexdigest()[:16]
 

@@ -16,10 +16,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from streamlog.analysis.sufficient_rows import SufficientRows
+from streamlog.analysis.sufficient_rows import Best, SufficientRows
 from streamlog.runtime.columns import ColumnTypes
 from streamlog.runtime.evaluation import clamped
 from streamlog.runtime.executor import BEGIN, END
@@ -185,12 +185,22 @@ def sufficient(which: SufficientRows, rows: DataFrame) -> DataFrame:
     if best is None:
         return _one_of_each(rows, _names(which.columns), "c0")
     group, value = _names(best.group), f"c{best.column}"
+    if best.count > 1:
+        return _one_of_each(_of_the_best(best, rows), _names(which.columns), "c0")
     if best.group == which.columns:
         return _one_of_each(rows, group, value, best.highest)
     extreme = F.max if best.highest else F.min
     top = rows.groupBy(*group).agg(extreme(value).alias(value))
     rows = rows.join(top, on=[*group, value], how="left_semi")
     return _one_of_each(rows, _names(which.columns), "c0")
+
+
+def _of_the_best(best: Best, rows: DataFrame) -> DataFrame:
+    """The rows with one of the so many best values."""
+    value = f"c{best.column}"
+    order = F.desc(value) if best.highest else F.asc(value)
+    place = F.dense_rank().over(Window.partitionBy(*_names(best.group)).orderBy(order))
+    return rows.withColumn("place", place).where(F.col("place") <= best.count).drop("place")
 
 
 def _one_of_each(rows: DataFrame, key: Sequence[str], by: str, highest: bool = False) -> DataFrame:

@@ -279,6 +279,7 @@ class Rule:
     span: Span = _span()
     number: int = _number()
     is_auxiliary: bool = False  # made from a part of a written rule: nobody asks for its rows
+    wanted: Limit | None = None  # what whoever reads its rows leaves of them: others may be missing
 
     def __attrs_post_init__(self) -> None:
         if not self.body:

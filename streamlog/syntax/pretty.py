@@ -225,12 +225,18 @@ def _choice(choice: Choice) -> str:
 
 def limit_text(limit: ast.Limit) -> str:
     offset = f" offset {limit.offset}" if limit.offset else ""
-    per = f" per {', '.join(map(term_text, limit.per))}" if limit.per else ""
+    per = f" per {', '.join(map(_apart, limit.per))}" if limit.per else ""
     return f"limit {limit.count}{offset} by {', '.join(map(_order, limit.by))}{per}"
 
 
 def _order(order: ast.Order) -> str:
-    return term_text(order.term) + (" desc" if order.descending else "")
+    return _apart(order.term) + (" desc" if order.descending else "")
+
+
+def _apart(term: Term) -> str:
+    """A term before another word, where `%` and `//` would begin a comment."""
+    text = term_text(term)
+    return f"({text})" if any(op in text for op in ("%", "//")) else text
 
 
 def _branch(branch: Body) -> str:

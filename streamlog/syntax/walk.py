@@ -51,7 +51,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     Choice: ("branches",),
     ast.Order: ("term",),
     ast.Limit: ("by", "per"),
-    ast.Rule: ("head", "body", "limit"),
+    ast.Rule: ("head", "body", "limit", "wanted"),
     ast.Fact: ("atom",),
     ast.Query: ("body",),
     ast.Column: ("low", "high"),

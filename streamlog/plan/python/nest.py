@@ -145,6 +145,8 @@ class Nest:
             times, listed = f"times{self.depth}", f"rows{self.depth}"
             self.out(f"{lists(join.index, times, listed)} = {self._lists(join)}")
             low, high = self._bounds(join, times)
+            if join.latest is not None:
+                low = f"latest({times}, {join.latest}, {low or 0}, {high or f'len({times})'})"
             rows = f"{listed if join.index.has_rows else times}[{low}:{high}]"
         stop = self.stop
         with self.out.block(f"for {row} in {rows}:"):

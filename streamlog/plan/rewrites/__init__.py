@@ -11,6 +11,7 @@ from attrs import frozen
 from streamlog.plan.conjunction import Conjunction
 from streamlog.plan.rewrites.earliest import earliest
 from streamlog.plan.rewrites.latest import latest
+from streamlog.plan.rewrites.latest_few import latest_few
 from streamlog.plan.rewrites.lookups import lookups
 from streamlog.plan.rewrites.projection import projection
 from streamlog.plan.rewrites.ranks import ranks
@@ -41,6 +42,7 @@ def _on_steps(rewrite: Callable[[Step, Conjunction], Step]) -> Callable[..., tup
 REWRITES = (
     Rewrite("ranks", Conjunction, ranks),
     Rewrite("latest", Conjunction, latest),
+    Rewrite("latest_few", Conjunction, latest_few),
     Rewrite("lookups", Conjunction, lookups),
     Rewrite("windows", Conjunction, windows),
     Rewrite("earliest", Step, _on_steps(earliest)),

@@ -32,7 +32,7 @@ def latest(found: Conjunction) -> Conjunction:
     if found.ranked is not None:
         return found
     for goal in found.goals:
-        if (own := _own(goal, found)) is None:
+        if (own := looked_up_alone(goal, found)) is None:
             continue
         for changed in (_survivor(own, found), _by_order(own, found)):
             if changed is not None:
@@ -41,8 +41,8 @@ def latest(found: Conjunction) -> Conjunction:
 
 
 @frozen
-class _Own:
-    """A goal, with what depends on it."""
+class Own:
+    """A goal that can be looked up when a candidate is decided, with what depends on it."""
 
     goal: Atom
     bound: set[str]  # by the other goals
@@ -50,7 +50,7 @@ class _Own:
     tests: Sequence[Literal]  # that speak of them
 
 
-def _own(goal: Atom, found: Conjunction) -> _Own | None:
+def looked_up_alone(goal: Atom, found: Conjunction) -> Own | None:
     """A goal of another component can wait until a candidate is decided, if the candidate's
     timestamp is known without it."""
     component_of = found.program.component_of
@@ -67,10 +67,10 @@ def _own(goal: Atom, found: Conjunction) -> _Own | None:
         names |= more
     if names & _names(found.head[:1]):
         return None
-    return _Own(goal, bound, names, [t for t in found.tests if _names([t]) & names])
+    return Own(goal, bound, names, [t for t in found.tests if _names([t]) & names])
 
 
-def _survivor(own: _Own, found: Conjunction) -> Conjunction | None:
+def _survivor(own: Own, found: Conjunction) -> Conjunction | None:
     """If a negation rules out all rows but the best."""
     for negation in found.negations:
         for better in better_rows(own.goal, negation.body, own.bound | own.names):
@@ -97,7 +97,7 @@ def _is_awaited(goal: Atom, rival: Atom, found: Conjunction) -> bool:
     return mine.ahead <= its.ahead
 
 
-def _is_one_of(own: _Own, better: BetterRow) -> bool:
+def _is_one_of(own: Own, better: BetterRow) -> bool:
     """Whether each row of the goal is its rival's too, but for the column; and nothing is asked
     of the rival that is not known before."""
     rival = better.rival
@@ -120,7 +120,7 @@ def _implies(test: Literal, wanted: Comparison) -> bool:
     return wanted.op in ops and (test.left, test.right) == (wanted.left, wanted.right)
 
 
-def _by_order(own: _Own, found: Conjunction) -> Conjunction | None:
+def _by_order(own: Own, found: Conjunction) -> Conjunction | None:
     """If an aggregate takes the value that came first, or last."""
     time = own.goal.args[0]
     rules = found.program.schema.rules_of[found.rule.head.pred]
@@ -144,7 +144,7 @@ def _by_order(own: _Own, found: Conjunction) -> Conjunction | None:
     return _looked_up(own, Fold(time, "max" if func == "last" else "min", join, 0), found)
 
 
-def _looked_up(own: _Own, fold: Fold, found: Conjunction) -> Conjunction:
+def _looked_up(own: Own, fold: Fold, found: Conjunction) -> Conjunction:
     return evolve(
         found,
         goals=tuple(g for g in found.goals if g is not own.goal),

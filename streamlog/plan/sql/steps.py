@@ -24,6 +24,8 @@ def run(rows: Rows, steps: Sequence[Step], after: Collection[str]) -> None:
     for number, step in enumerate(steps):
         wanted = {v.name for s in steps[number + 1 :] for v in reads(s)} | set(after)
         match step:
+            case Join(latest=int()):
+                raise Unsupported("only the latest of the rows are found")
             case Join(atom, _, low, high):
                 rows.join(atom, low, high)
             case Filter() | Extend():
