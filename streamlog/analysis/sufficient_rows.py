@@ -56,10 +56,10 @@ class SufficientRows:
     @property
     def key(self) -> tuple[int, ...]:
         """One row for each combination of these is kept; of the latest, all at that time; of
-        several best values, so many."""
+        what a limit ranks, all with one of so many values."""
         if self.best is None:
             return self.columns
-        if self.best.column == 0 or self.best.count > 1:
+        if self.best.column == 0 or self.best.count > 1 or 0 in self.columns:
             return self.best.group
         return tuple(c for c in self.columns if c != self.best.column)
 

@@ -21,6 +21,7 @@ from attrs import evolve
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.types import TypeTable
 from streamlog.syntax.ast import (
+    INT64_MIN,
     Agg,
     Atom,
     Const,
@@ -100,7 +101,9 @@ class _Demand:
         first = int(self.schema.is_temporal(goal.pred))
         return tuple(
             self._typed(goal.pred, position, arg)
-            if isinstance(arg, Const) and position >= first
+            if isinstance(arg, Const)
+            and position >= first
+            and arg.value != INT64_MIN  # `-X` has none
             else None
             for position, arg in enumerate(goal.args)
         )

@@ -146,4 +146,8 @@ def _transform(value: Any, fn: Callable[[Node], Node]) -> Any:
         changed = _transform(old, fn)
         if changed is not old:
             changes[name] = changed
-    return fn(evolve(value, **changes) if changes else value)
+    match changes.get("operand"):
+        case Const(int() | float() as number, type_) if not isinstance(number, bool):
+            return fn(Const(-number, type_, span=value.span))  # as it is when it is read
+        case _:
+            return fn(evolve(value, **changes) if changes else value)

@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 
 import best_programs
+import limit_programs
 import pytest
 import window_programs
 from kernel_checks import at_once, check, compiled, in_steps
@@ -39,7 +40,13 @@ def unusual_best(rng: Random) -> Case:
     return unusual(best_programs.random_case(rng), rng)
 
 
-MAKERS = (random_case, best_programs.random_case, unusual_case, unusual_best)
+MAKERS = (
+    random_case,
+    best_programs.random_case,
+    unusual_case,
+    unusual_best,
+    limit_programs.random_case,
+)
 
 
 def strategies(program: Program, wanted: Strategy | None) -> Counter[str]:
@@ -47,7 +54,7 @@ def strategies(program: Program, wanted: Strategy | None) -> Counter[str]:
     return Counter(stage.strategy.value for stage in executor.stages)
 
 
-@pytest.mark.parametrize("make", MAKERS, ids=["any", "best", "unusual", "unusual_best"])
+@pytest.mark.parametrize("make", MAKERS, ids=["any", "best", "unusual", "unusual_best", "limits"])
 @pytest.mark.parametrize("first", range(SEED, SEED + PAIRS, SHARD))
 def test_duckdb_agrees_with_the_oracle(first: int, make: Callable[[Random], Case]) -> None:
     done: Counter[str] = Counter()

@@ -16,6 +16,7 @@ from pathlib import Path
 from random import Random
 
 import best_programs
+import limit_programs
 import path_programs
 import pytest
 import rank_programs
@@ -130,6 +131,24 @@ def test_rows_that_few_exceed_agree_with_the_oracle(first: int) -> None:
         rules = compiled(case).closed.plan.rules
         ranked += any(isinstance(step, Ranked) for rule in rules for step in rule.checks)
     assert SHARD / 4 < ranked < SHARD
+
+
+@pytest.mark.parametrize("first", range(SEED, SEED + PAIRS // 4, SHARD))
+def test_limits_over_the_past_agree_with_the_oracle(first: int) -> None:
+    few = 0
+    for seed in range(first, first + SHARD):
+        rng = Random(seed)
+        case = limit_programs.random_case(rng)
+        try:
+            check(case, rng)
+            check_answers_alone(case, rng)
+            check_one_per_key(case, rng)
+        except Exception as error:
+            pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}\n{case.tables}")
+        plan = compiled(case).closed.plan
+        kept = [rows.best for old in plan.thinned.values() for rows in old.sufficient]
+        few += any(best is not None and best.count > 1 for best in kept)
+    assert SHARD / 10 <= few < SHARD
 
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda p: p.stem)

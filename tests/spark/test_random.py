@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 
 import best_programs
+import limit_programs
 import pytest
 from kernel_checks import Answers, arrivals, at_once, closed_derived, compiled, tables
 from merging import Merged, merged
@@ -90,7 +91,10 @@ def test_programs_that_went_wrong(strategy: Strategy | None) -> None:
     assert not differences(collected([found], list(given.answers)), given.answers)
 
 
-@pytest.mark.parametrize("make", [random_case, best_programs.random_case], ids=["any", "best"])
+STEPPED = (random_case, best_programs.random_case, limit_programs.random_case)
+
+
+@pytest.mark.parametrize("make", STEPPED, ids=["any", "best", "limits"])
 @pytest.mark.parametrize("first", SOME)
 def test_in_steps(first: int, make: Callable[[Random], Case]) -> None:
     given = together(first, make)
