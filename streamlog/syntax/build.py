@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple, TypeAlias
-
-from attrs import evolve
 
 from streamlog.diagnostics import Span, did_you_mean, finding
 from streamlog.syntax import literals
@@ -27,11 +24,9 @@ from streamlog.syntax.ast import (
     Choice,
     Comparison,
     Const,
-    Limit,
     Literal,
     Neg,
     Not,
-    Order,
     Term,
     Type,
     Var,
@@ -85,14 +80,14 @@ def leaf(tokens: Tokens, start: int, end: int) -> Operand:
     """`n*-*x` with x a single token."""
     at = end - 1
     if at == start:
-        return Operand(start, end, 0, _simple(tokens, at, at, 1))
+        return Operand(start, end, 0, simple(tokens, at, at, 1))
     negations, first = _prefix(tokens, start)
     minuses = at - first
     kind = tokens[at]
     if kind == NUMBER:
-        value = _simple(tokens, first, at, -1 if minuses % 2 else 1)
+        value = simple(tokens, first, at, -1 if minuses % 2 else 1)
     else:
-        value = _negated(tokens, _simple(tokens, at, at, 1), first, at, end)
+        value = _negated(tokens, simple(tokens, at, at, 1), first, at, end)
     return Operand(start, end, negations, value)
 
 
@@ -105,7 +100,7 @@ def plain_call(tokens: Tokens, start: int, end: int) -> Operand:
     if tokens[name + 2] == ")":
         args: list[Term] = []
     elif _ONLY_SINGLES.match(tokens, name + 2, end - 1):
-        args = [_simple(tokens, at, at, 1) for at in range(name + 2, end - 1, 2)]
+        args = [simple(tokens, at, at, 1) for at in range(name + 2, end - 1, 2)]
     else:
         args = _arguments(tokens, run(tokens, name + 2, end - 1))
     value: Term = _call(tokens, name, end, tuple(args))
@@ -168,40 +163,6 @@ def aggregate(tokens: Tokens, start: int, chain: Chain) -> Operand:
     return Operand(start, close + 1, 0, Agg(name, arg, span=tokens.span(start, close + 1)))
 
 
-def term(tokens: Tokens, start: int, chain: Chain) -> Term:
-    return expression(tokens, chain)
-
-
-def order(tokens: Tokens, start: int, chain: Chain) -> Order:
-    """A term, and perhaps the index of `asc` or `desc`."""
-    way = chain[-1] if isinstance(chain[-1], int) else None
-    parts = chain if way is None else chain[:-1]
-    last = parts[-1]
-    assert isinstance(last, Operand)
-    end = last.end if way is None else way + 1
-    descending = way is not None and tokens[way] == "q"
-    return Order(expression(tokens, parts), descending, span=tokens.span(start, end))
-
-
-def limit(tokens: Tokens, start: int, found: Sequence[int | Order | Term]) -> Limit:
-    numbers = [item for item in found if isinstance(item, int)]
-    by = tuple(item for item in found if isinstance(item, Order))
-    per = tuple(item for item in found if not isinstance(item, int | Order))
-    count, offset = (*map(partial(_natural, tokens), numbers), 0)[:2]
-    if not count:
-        raise tokens.refuse("SL0104", "a limit of 0 leaves nothing", numbers[0], numbers[0] + 1)
-    span = tokens.span(start, start + 1)
-    return Limit(count, by, per, offset, span=evolve(span, end=(per or by)[-1].span.end))
-
-
-def _natural(tokens: Tokens, at: int) -> int:
-    number = _simple(tokens, at, at, 1)
-    if isinstance(number, Const) and number.type is Type.INT:
-        assert isinstance(number.value, int)
-        return number.value
-    raise tokens.refuse("SL0104", "a limit is a whole number", at, at + 1)
-
-
 def _prefix(tokens: Tokens, start: int) -> tuple[int, int]:
     """The number of `not`s, and the token behind them."""
     at = start
@@ -239,7 +200,7 @@ def _index(item: Operand | int) -> int:
     return item
 
 
-def _simple(tokens: Tokens, start: int, at: int, sign: int) -> Term:
+def simple(tokens: Tokens, start: int, at: int, sign: int) -> Term:
     kind = tokens[at]
     span = tokens.span(start, at + 1)
     word = tokens.text(at)

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, cast
 
 import pyparsing as pp
 
-from streamlog.syntax import ast, build, declare, time_forms
+from streamlog.syntax import ast, build, declare, limits, time_forms
 from streamlog.syntax.scan import QUERY, WORDS
 from streamlog.syntax.tokens import Tokens
 
@@ -155,8 +155,8 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     named, texted = WORD, _word_class("SV")
     head = atom_unless(f"[do]{named}|u{texted}")
     count = Kind("N", "a number", make=_last)
-    order = _with(_chain(term, arithmetic) - pp.Opt(Kind("[cq]", make=_last)), build.order)
-    per = _with(_chain(term, arithmetic), build.term)
+    order = _with(_chain(term, arithmetic) - pp.Opt(Kind("[cq]", make=_last)), limits.order)
+    per = _with(_chain(term, arithmetic), limits.term)
     limit = (
         Kind("m(?=N)")
         - count
@@ -165,7 +165,7 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
         - _listed(order)
         - pp.Opt(Kind("p") - _listed(per))
     )
-    limited = pp.Opt(_with(limit, build.limit))
+    limited = pp.Opt(_with(limit, limits.limit))
     clauses = head - (Kind("R", "`<-`") - body - limited - dot | dot)
 
     # ---- declarations. Their first words are ordinary names before `(`, `.` and an arrow.
