@@ -287,7 +287,9 @@ def _needs(retained: Retention, lag: int | None, schema: Schema) -> Iterator[Kep
                 column = rows.best.column
                 extreme = Extreme(names[column], rows.best.highest, column == 0, rows.best.count)
                 best = (extreme,)
-            yield Kept(Keeps.PER_KEY, 0, columns, best, rule, goal)
+            # A row becomes old when all later answers lie far enough behind it.
+            span = max(0, lag - retained.old)
+            yield Kept(Keeps.PER_KEY, span, columns, best, rule, goal)
 
 
 _ORDER = (Keeps.STATIC, Keeps.NOTHING, Keeps.SPAN, Keeps.PER_KEY, Keeps.EVERYTHING)

@@ -39,16 +39,20 @@ def retentions(
     """Of all goals with a timestamp. Without cases, some fact waits forever: so does all that
     it rests on."""
     found: dict[int, list[SufficientRows | None]] = {}
+    untils: dict[int, list[int]] = {}
     for case in cases:
         for goal in case.time.goals:
             found.setdefault(goal.atom.number, [])
-        for atom, rows in sufficient_rows(case):
+        for atom, rows, until in sufficient_rows(case):
             found[atom.number].append(rows)
+            if until is not None:
+                untils.setdefault(atom.number, []).append(until)
     result: dict[int, Retention] = {}
     for time in times:
         head = time.rule.head.pred
         for goal in time.goals:
             number, old = goal.atom.number, clock.get(head, 0) - clock.get(goal.atom.pred, 0)
+            old = min(old, *untils.get(number, ()), old)
             needed = dict.fromkeys(found.get(number, [None]))
             sufficient = None if None in needed else tuple(r for r in needed if r)
             result[number] = Retention(time.rule, goal.atom, goal.back, old, sufficient)

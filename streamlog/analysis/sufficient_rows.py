@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator
 from attrs import frozen
 
 from streamlog.analysis.better_row import better_rows
+from streamlog.analysis.bounds import distance, time_bound
 from streamlog.analysis.equations import definitions
 from streamlog.analysis.monotone import Direction, better, direction, spread
 from streamlog.analysis.versions import (
@@ -78,8 +79,9 @@ def _freedom(rows: SufficientRows) -> tuple[bool, int]:
     return (rows.best is None, rows.best.column if rows.best else 0)
 
 
-def sufficient_rows(case: Case) -> Iterator[tuple[Atom, SufficientRows | None]]:
-    """For each goal that is old in this case, which rows are sufficient; None: all of them."""
+def sufficient_rows(case: Case) -> Iterator[tuple[Atom, SufficientRows | None, int | None]]:
+    """For each goal that is old in this case, which rows are sufficient; None: all of them. And
+    before which distance from the head, if a row must lie there to be good for every later one."""
     rule = case.time.rule
     aggregates = tuple(a for a in rule.head.args if isinstance(a, Agg))
     terms = tuple(a for a in rule.head.args if not isinstance(a, Agg))
@@ -107,13 +109,15 @@ class _Scope:
             v.name for x in (*terms, *aggregates, *self.atoms, *self.tests) for v in variables(x)
         }
         rule = case.time.rule
+        self.until: int | None = None  # the distance of the rows that were found to be sufficient
         self.uses = Counter(v.name for v in variables((rule.head, *case.time.body)))
 
-    def goals(self) -> Iterator[tuple[Atom, SufficientRows | None]]:
+    def goals(self) -> Iterator[tuple[Atom, SufficientRows | None, int | None]]:
         for literal in self.body:
             match literal:
                 case VersionedAtom(atom, Version.OLD):
-                    yield atom, self._sufficient(atom)
+                    self.until = None
+                    yield atom, self._sufficient(atom), self.until
                 case VersionedNot(bodies):
                     for inner in bodies:
                         yield from _Scope(self.case, inner, self.inside).goals()
@@ -164,7 +168,9 @@ class _Scope:
         if any(v.name in known for term in fixed for v in variables(term)):
             return None
         defining = [test for name, (_, test) in defined.items() if name in known]
-        wanted = {better(t, known) for t in self.tests if not any(t is d for d in defining)}
+        tests = [t for t in self.tests if not any(t is d for d in defining)]
+        ends = [end for t in tests if (end := self._end(t, arg)) is not None] if column == 0 else []
+        wanted = {better(t, known) for t in tests if not ends or self._end(t, arg) is None}
         for literal in (x for n in self.negations for b in n.bodies for x in b):
             if isinstance(literal, Comparison):
                 moves = better(literal, known)
@@ -184,7 +190,17 @@ class _Scope:
             group = [p for p in group if not self._is_only_a_value(atom.args[p])]
         match [*wanted - {0}]:
             case [1 | -1 as way]:
+                self.until = min(ends, default=None)
                 return Best(column, way == 1, tuple(group), count)
+            case _:
+                return None
+
+    def _end(self, test: Comparison, time: Var) -> int | None:
+        """How far from the head a test lets a timestamp lie, if it asks nothing else: all rows
+        that are earlier than that from a head pass the tests of all later heads."""
+        match time_bound(test, time, {v.name for v in variables(self.terms[:1])}):
+            case ("high", bound) if self.terms and isinstance(self.terms[0], Var):
+                return distance(bound, self.terms[0])
             case _:
                 return None
 

@@ -11,13 +11,13 @@ from types import MappingProxyType
 
 from attrs import evolve
 
+from streamlog.analysis.bounds import time_bound
 from streamlog.analysis.builtins import FILTERS
 from streamlog.analysis.equations import solve
 from streamlog.analysis.safety import OpenPositions, bound_variables
 from streamlog.analysis.schema import Schema
 from streamlog.plan.steps import Exists, Extend, Filter, Index, Join, Step, Store
 from streamlog.syntax.ast import (
-    Agg,
     Atom,
     BinOp,
     Call,
@@ -25,17 +25,12 @@ from streamlog.syntax.ast import (
     Comparison,
     Const,
     Literal,
-    Neg,
     Not,
     Term,
-    Type,
     Var,
 )
 from streamlog.syntax.walk import variables, walk
 
-# `V op e` bounds V: which side, and how far beside e.
-_BOUNDS = {"<": ("high", -1), "<=": ("high", 0), ">": ("low", 1), ">=": ("low", 0)}
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 CLOSED: OpenPositions = MappingProxyType({})
 
 
@@ -143,7 +138,7 @@ def range_join(
     bounds: dict[str, list[Term]] = {"low": [], "high": []}
     used: list[Literal] = []
     for literal in rest:
-        found = _bound(literal, time, known)
+        found = time_bound(literal, time, known)
         if found is not None:
             bounds[found[0]].append(found[1])
             used.append(literal)
@@ -151,36 +146,6 @@ def range_join(
         return Join(goal, Index(goal.pred, key, Store.ROWS)), []
     low, high = _strongest(bounds["low"], "max"), _strongest(bounds["high"], "min")
     return Join(goal, Index(goal.pred, key, Store.BY_TIME), low, high), used
-
-
-def _bound(literal: Literal, time: Var, known: set[str]) -> tuple[str, Term] | None:
-    """A comparison of the timestamp with something known, as a bound that belongs to it."""
-    if not isinstance(literal, Comparison) or literal.op not in _BOUNDS:
-        return None
-    for op, side, other in (
-        (literal.op, literal.left, literal.right),
-        (_MIRRORED[literal.op], literal.right, literal.left),
-    ):
-        if _names(other) <= known and (bound := _alone(time, side, other)) is not None:
-            which, beside = _BOUNDS[op]
-            if beside == 0:
-                return which, bound
-            one = Const(1, Type.INT, span=literal.span)
-            return which, BinOp("+" if beside > 0 else "-", bound, one, span=literal.span)
-    return None
-
-
-def _alone(time: Var, side: Term, other: Term) -> Term | None:
-    """The other side, when the timestamp stands alone on this one: `T + 5 <= U` is `T <= U - 5`."""
-    match side:
-        case Var() if side == time:
-            return other
-        case BinOp("+" | "-" as op, Var() as var, Const(int()) as distance) if var == time:
-            return BinOp("-" if op == "+" else "+", other, distance, span=side.span)
-        case BinOp("+", Const(int()) as distance, Var() as var) if var == time:
-            return BinOp("-", other, distance, span=side.span)
-        case Const() | Neg() | BinOp() | Call() | Agg() | Var():
-            return None
 
 
 def _strongest(terms: list[Term], function: str) -> Term | None:

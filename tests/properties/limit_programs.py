@@ -30,6 +30,7 @@ def _case(rng: Random) -> Case:
     if rng.random() < 0.3:
         source = "d"
         lines.append("d(T, K, V, W) <- s(T, K, V, W), V != 2.")
+    lines.append("e(T, K) <- a(T, K), not (s(T1, K, _, _), T < T1, T1 <= T + 2).")
     for name in ("p", "q")[: rng.choice([1, 1, 2])]:
         lines.append(_rule(name, source, rng))
     if rng.random() < 0.2:
@@ -53,7 +54,9 @@ def _case(rng: Random) -> Case:
 
 
 def _rule(name: str, source: str, rng: Random) -> str:
-    ask = rng.choice(["a(T, K)", "a(T, K)", "a(T, J)", "s(T, K, _, _)", "s(T, K, X, _)", "tick(T)"])
+    ask = rng.choice(
+        ["a(T, K)", "e(T, K)", "a(T, J)", "e(T, _)", "s(T, K, _, _)", "s(T, K, X, _)", "tick(T)"]
+    )
     last = rng.choice(["U <= T", "U <= T", "U < T", "T >= U + 2", "U <= T + 2", "U + 1 = T"])
     body = [ask, f"{source}(U, K, V, W)", last]
     if rng.random() < 0.2:
