@@ -160,6 +160,22 @@ def test_a_stepwise_component_is_one_job(spark: SparkSession) -> None:
     assert jobs.count == 1
 
 
+def test_a_file_that_was_written_again_is_read_again(spark: SparkSession, tmp_path: Path) -> None:
+    """Though the answers of the first run, which share a relation, were not released: Spark finds
+    cached rows by their plan, and each run counts its rows under a name of its own."""
+    program = streamlog.compile(
+        "stream s(T: int, x: string). output p, q. r(T, X) <- s(T, X), X != a."
+        "p(T, X) <- r(T, X), T > 0. q(T, X) <- r(T, X), not p(T + 1, X)."
+    )
+    path = tmp_path / "s.csv"
+    found = []
+    for text in ("b", "c"):
+        path.write_text(f"1,{text}\n", encoding="utf-8")
+        answers = run(program, {"s": spark.read.csv(str(path), "T long, x string")})
+        found.append([[tuple(row) for row in answers[name].collect()] for name in ("p", "q")])
+    assert found == [[[(1, "b")], [(1, "b")]], [[(1, "c")], [(1, "c")]]]
+
+
 def test_a_fixpoint_that_does_not_end_is_stopped(spark: SparkSession) -> None:
     from streamlog.runtime.executor import LimitError, Limits
 
