@@ -96,6 +96,14 @@ def prices(folder: Path, events: int) -> None:
     _write(folder / "trade.csv", ("T", "stock"), rows["trade"])
 
 
+def clicks(folder: Path, events: int) -> None:
+    """A hundredth as many users as clicks; one clicks every twenty minutes, more or less."""
+    rng = random.Random(8)
+    users = events // 100
+    rows = ((_time(n * 1200 / users), n, f"u{rng.randrange(users)}") for n in range(events))
+    _write(folder / "click.csv", ("T", "id", "user"), rows)
+
+
 def _ring(nodes: int, seed: int) -> list[tuple[str, str]]:
     """A ring with half as many chords, in a random order."""
     rng = random.Random(seed)
@@ -132,6 +140,9 @@ WORKLOADS = {
         Workload("pc_alarm", EVENTS, alarms, "pc_alarm"),
         Workload("pc_alarm_disordered", EVENTS, disordered_alarms, "pc_alarm"),
         Workload("week_sum", EVENTS, volumes, "week"),
+        Workload("top", EVENTS, volumes, "top"),
+        Workload("count_window", EVENTS, volumes, "ten"),
+        Workload("sessions", EVENTS, clicks, "session"),
         Workload("latest", EVENTS, prices, "traded"),
         Workload("reach", NODES, arcs, "reach"),
         Workload("reach_linear", NODES, arcs, "reach"),
