@@ -71,19 +71,32 @@ def compile(program: str | Path, *, batch: bool = False) -> Program:
     return result
 
 
+def with_errors(program: Program, on_error: str) -> Program:
+    """The program as it is to be run: "stop" or "skip" says what an error in a rule does. Raises
+    `analysis.skipping.SkipError` where skipping could change something else."""
+    from streamlog.compiler import skipping
+
+    if on_error not in ("stop", "skip"):
+        raise ValueError(f'on_error is "stop" or "skip", not {on_error!r}')
+    return skipping(program) if on_error == "skip" else program
+
+
 def Engine(  # noqa: N802 - to its users it is a class
     program: Program,
     tables: Mapping[str, Iterable[Any]] | None = None,
     *,
     limits: Limits | None = None,
     remember: bool = True,
+    on_error: str = "stop",
 ) -> _Engine:
     """An engine that runs a compiled program in this process (see `runtime.engine`). `tables` has
     the rows of every table that rules read and that has no facts, though it be an empty list;
-    `limits` (`runtime.executor`) say when a step is stopped."""
+    `limits` (`runtime.executor`) say when a step is stopped. With `on_error="skip"` solutions that
+    cannot be computed are left out; they are in `errors`, and `report` counts them."""
     from streamlog.kernel import Kernel
     from streamlog.runtime.engine import Engine as RuntimeEngine
     from streamlog.runtime.sources import check_inputs
 
+    program = with_errors(program, on_error)
     check_inputs(program, {*program.schema.streams, *(tables or {})}, "pass them in `tables`")
     return RuntimeEngine(program, Kernel, tables or {}, limits, remember=remember)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from streamlog.analysis.builtins import FUNCTIONS
+from streamlog.analysis.builtins import FUNCTIONS, INTERNAL
 from streamlog.diagnostics import Diagnostic, did_you_mean, finding
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import Agg, Call, Const, Query, Rule
@@ -23,6 +23,8 @@ def check_calls(statements: Iterable[Rule | Query]) -> Iterator[Diagnostic]:
 def _check_call(call: Call) -> Iterator[Diagnostic]:
     function = FUNCTIONS.get(call.name)
     count = len(call.args)
+    if call.name.startswith(INTERNAL):
+        return
     if function is None:
         yield _no_function(call)
     elif count < function.least or (function.most and count > function.most):

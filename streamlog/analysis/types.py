@@ -17,6 +17,7 @@ from streamlog.analysis.builtins import (
     AGGREGATE_SIGNATURES,
     CONDITIONS,
     EQUALITY,
+    FAILURE,
     FILTER_TYPES,
     FILTERS,
     FUNCTIONS,
@@ -25,6 +26,7 @@ from streamlog.analysis.builtins import (
     ORDER,
     TICK,
     TIMESTAMPS,
+    VALUES,
     Signature,
 )
 from streamlog.analysis.patterns import PatternError, compiled
@@ -267,6 +269,8 @@ class _Inference:
             case BinOp(op, left, right):
                 signatures = CONDITIONS[op] if op in CONDITIONS else OPERATORS[op]
                 return self._apply((left, right), signatures, f"`{op}`", term.span)
+            case Call(name) if name in (FAILURE, VALUES):
+                return _Cell(frozenset({Type.STRING}), term.span)
             case Call(name, args):
                 if name == "regex_extract":
                     self._patterns(args[1:2])

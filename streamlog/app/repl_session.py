@@ -19,10 +19,11 @@ from streamlog.app.ruletest import Options, Suite, Verdict, run_test
 from streamlog.compiler import Mode, Program, compile_module
 from streamlog.diagnostics import Diagnostic, Source, Span
 from streamlog.kernel import Kernel
-from streamlog.runtime.engine import Engine, EngineError, Late
+from streamlog.runtime.engine import Engine, EngineError
 from streamlog.runtime.executor import ExecutorFactory, Limits, Row
 from streamlog.runtime.ingest import Checker, Reject
 from streamlog.runtime.query import Binding, in_order, prepared
+from streamlog.runtime.report import Late
 from streamlog.runtime.sources import Input, declared_inputs, merged, read
 from streamlog.runtime.status import Held, held
 from streamlog.syntax import load

@@ -141,5 +141,4 @@ def in_a_line(rule: Rule) -> str:
 
 
 def place(rule: Rule) -> str:
-    line, _ = rule.span.source.position(rule.span.start)
-    return f"{rule.span.source.path}:{line}"
+    return rule.span.place

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from attrs import field, frozen
 from pyspark.sql import DataFrame, SparkSession
 
+from streamlog import with_errors
 from streamlog.compiler import Planned, Program
 from streamlog.plan.parts import Strategy, stages
 from streamlog.plan.paths import Paths, Unlike
@@ -21,13 +22,15 @@ from streamlog.runtime.columns import ColumnTypes, column_types
 from streamlog.runtime.evaluation import Moment, context
 from streamlog.runtime.executor import BEGIN, END, Limits
 from streamlog.runtime.frontier import Frontiers
-from streamlog.runtime.ingest import REPORT
+from streamlog.runtime.ingest import REPORT, SKIPPED
+from streamlog.spark import wire
 from streamlog.spark.evaluation import Batch, Evaluation, release
 from streamlog.spark.failures import explained
 from streamlog.spark.graph_calls import available
 from streamlog.spark.inputs import Inputs, check_given
 from streamlog.spark.session import Jobs, session, usable
 from streamlog.spark.sinks import shown
+from streamlog.spark.skipped import SKIPPED_TYPES, rules_of_errors, skipped
 
 
 @frozen
@@ -53,6 +56,7 @@ class Answers(Mapping[str, DataFrame]):
     metrics: Metrics
     inputs: Inputs = field(repr=False)
     _batch: Batch = field(repr=False)
+    _rules: Mapping[str, str] = field(repr=False)  # by the predicate of its errors
 
     def __getitem__(self, name: str) -> DataFrame:
         return self.outputs[name]
@@ -73,6 +77,15 @@ class Answers(Mapping[str, DataFrame]):
         """None: the data are complete."""
         return self.rejects.limit(0)
 
+    @property
+    def errors(self) -> DataFrame:
+        """With `on_error="skip"`, what cannot be computed: rule, reason, values."""
+        found = skipped({p: self.relations[p] for p in self._rules}, self._rules)
+        if found is None:
+            columns = wire.columns(SKIPPED_TYPES)
+            found = self.inputs.spark.createDataFrame([], columns)
+        return found.toDF(*SKIPPED)
+
     def release(self) -> None:
         """Free what was kept for answers that are read several times."""
         release(self._batch)
@@ -87,14 +100,17 @@ def run(
     spark: SparkSession | None = None,
     kernels: int | None = None,
     empty: Collection[str] = (),
+    on_error: str = "stop",
 ) -> Answers:
     """Evaluate a compiled program over the rows of its streams and tables.
 
     Columns are matched by name, else by position. Files that the program names with `from` are
     read when no DataFrame is given; an input that has no rows must be named in `empty`, so that
     none is forgotten. `strategy` overrides the choice for recursive rules, `kernels`
-    that of how many kernels share the rows of rules that have a pivot.
+    that of how many kernels share the rows of rules that have a pivot. With `on_error="skip"`
+    what cannot be computed is left out, and is in `Answers.errors`.
     """
+    program = with_errors(program, on_error)
     check_given(program, inputs, empty)
     frames = list(inputs.values())
     spark = usable(frames[0].sparkSession) if frames and spark is None else spark or session()
@@ -143,7 +159,8 @@ def evaluate(
     names = program.schema.column_names
     outputs = {p: shown(relations[p], names[p], types[p]) for p in program.contract.outputs}
     metrics = Metrics(chosen, missing, jobs.count, batch.rounds)
-    return Answers(outputs, relations, types, metrics, given, batch)
+    rules = rules_of_errors(program)
+    return Answers(outputs, relations, types, metrics, given, batch, rules)
 
 
 def _at_the_end(program: Planned, evaluation: Evaluation, rows: Mapping[str, DataFrame]) -> Moment:

@@ -24,7 +24,7 @@ from streamlog.runtime.columns import ColumnTypes
 from streamlog.runtime.evaluation import Moment, context
 from streamlog.runtime.executor import Limits
 from streamlog.runtime.frontier import Frontiers
-from streamlog.runtime.ingest import REPORT
+from streamlog.runtime.ingest import REPORT, SKIPPED
 from streamlog.runtime.keeping import Keeping
 from streamlog.runtime.progress import Progress
 from streamlog.spark import arrival
@@ -40,6 +40,7 @@ from streamlog.spark.reading import Reading
 from streamlog.spark.retained_rows import ROWS, Counts, RetainedRows
 from streamlog.spark.run_status import Figures, Record
 from streamlog.spark.session import Jobs
+from streamlog.spark.skipped import ERRORS, SKIPPED_TYPES, rules_of_errors, skipped
 from streamlog.spark.store import PULSE, Commit, Store, is_new
 
 
@@ -62,6 +63,7 @@ class Run:
         self.spark, self.program, self.inputs, self.types = spark, program, inputs, types
         self.schema, self.delivery = program.schema, Delivery(spark, sinks)
         self.outputs = program.contract.outputs
+        self.errors = rules_of_errors(program)
         closed = program.closed
         self.choices = choose(context(closed, types), strategy)
         strategies = {p: c.strategy for p, c in self.choices.items()}
@@ -75,8 +77,8 @@ class Run:
         self.evaluation = evaluation.within(spark, self.store.kernels)
         self.progress = Progress.of(program)
         self.reading = Reading(self.store, inputs, program)
-        keeping = Keeping(closed, strategies)
-        self.retained = RetainedRows(self.store, keeping, types, self.width, self.outputs)
+        keeping, stored = Keeping(closed, strategies), (*self.outputs, *self.errors)
+        self.retained = RetainedRows(self.store, keeping, types, self.width, stored)
         self.arrivals = Arrivals(inputs, self.progress, self.retained)
         self._restore()
         self.record = Record()
@@ -159,11 +161,12 @@ class Run:
         if new is not None:
             new.unpersist()
         answers = {p: counts.get(ROWS + p, (0, None))[0] for p in self.outputs}
+        failed = {p: counts.get(ROWS + p, (0, None))[0] for p in self.errors}
         commit = Commit(
             batch,
             {s: (c.progress, c.seen, c.reached, c.ended) for s, c in self.progress.clocks.items()},
             moment.spoken_of,
-            self._counted(arrived.seen, answers),
+            self._counted(arrived.seen, answers, failed),
             folders,
             {p: tuple(t.value for t in types) for p, types in self.types.items()},
             offsets,
@@ -182,19 +185,30 @@ class Run:
 
     def _deliver(self, spark: SparkSession, counts: Counts, batch: int) -> None:
         """New answers to their sinks."""
-        names = self.program.schema.column_names
+        names, written = self.program.schema.column_names, self.retained.written
         for name in self.delivery.sinks:
+            if name == ERRORS:
+                preds = [p for p in self.errors if ROWS + p in counts]
+                found = {p: written(spark, batch, ROWS + p, self.types[p]) for p in preds}
+                errors = skipped(found, self.errors)
+                if errors is None:
+                    self.delivery.nothing(name, batch)
+                else:
+                    self.delivery.deliver(name, errors, SKIPPED, SKIPPED_TYPES, batch)
+                continue
             if name in (REJECTS, LATE):
                 shelf, columns, types = name, REPORT, REPORT_TYPES
             else:
                 shelf, columns, types = ROWS + name, names[name], self.types[name]
             if shelf in counts:
-                rows = self.retained.written(spark, batch, shelf, types)
+                rows = written(spark, batch, shelf, types)
                 self.delivery.deliver(name, rows, columns, types, batch)
             else:
                 self.delivery.nothing(name, batch)
 
-    def _counted(self, seen: Mapping[str, Seen], answers: Mapping[str, int]) -> dict[str, Any]:
+    def _counted(
+        self, seen: Mapping[str, Seen], answers: Mapping[str, int], failed: Mapping[str, int]
+    ) -> dict[str, Any]:
         """The figures of the run so far."""
         old = self.store.last.figures if self.store.last else {}
         streams = dict(old.get("streams", {}))
@@ -205,6 +219,9 @@ class Run:
         total = dict(old.get("answers", {}))
         for name, count in answers.items():
             total[name] = total.get(name, 0) + count
+        errors = dict(old.get("skipped", {}))
+        for pred, count in failed.items():
+            errors[self.errors[pred]] = errors.get(self.errors[pred], 0) + count
         tables = old.get("tables") or {
             name: [count.rows, count.rejected] for name, count in self.inputs.counts().items()
         }
@@ -212,4 +229,10 @@ class Run:
         for name, found in seen.items():
             if found.odd and name not in doubts:
                 doubts[name] = doubt_of(self.program, name, found.odd)
-        return {"streams": streams, "tables": tables, "answers": total, "doubts": doubts}
+        return {
+            "streams": streams,
+            "tables": tables,
+            "answers": total,
+            "skipped": errors,
+            "doubts": doubts,
+        }
