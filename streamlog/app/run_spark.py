@@ -168,6 +168,7 @@ class SparkRun(Run):
         with explained():
             limits = self.options.limits
             found = evaluate(self.program, given, strategy=self.strategy, limits=limits)
+        with explained(found.blame):
             for name in self.outputs:
                 rows = self._asked(name, found.relations[name])
                 if name in self.printed:

@@ -171,22 +171,26 @@ class _Conjunction:
         known: dict[str, Term] = {}
         waiting = list(self.fallible)
         while waiting:
-            part, unknown = min(
-                ((x, self._unknown(x, known)) for x in waiting), key=lambda found: len(found[1])
-            )
+            part, solved = next(found for x in waiting if (found := self._ready(x, known)))
             waiting = [x for x in waiting if x is not part]
-            if not unknown:
+            if solved is None:
                 yield self._test(part, known)
                 continue
-            assert isinstance(part, Comparison)
-            solved = solve(part, unknown[0])
-            assert solved is not None
             variable, term = solved
             known[variable.name] = self._fitting(term, known)
             yield Call(FITS, (known[variable.name],), span=part.span)
 
-    def _unknown(self, part: Comparison | Atom, known: Mapping[str, Term]) -> list[str]:
-        return [v.name for v in variables(part) if v.name not in self.bound | known.keys()]
+    def _ready(
+        self, part: Comparison | Atom, known: Mapping[str, Term]
+    ) -> tuple[Comparison | Atom, tuple[Var, Term] | None] | None:
+        """A test whose variables are known, or an equation for the one that is not."""
+        unknown = {v.name for v in variables(part)} - self.bound - known.keys()
+        if not unknown:
+            return part, None
+        if len(unknown) > 1 or not isinstance(part, Comparison) or part.op != "=":
+            return None
+        solved = solve(part, unknown.pop())
+        return None if solved is None else (part, solved)
 
     def _fitting(self, term: Term, known: Mapping[str, Term]) -> Term:
         return _inserted(fitting(term, self.failing.types, self.original), known)

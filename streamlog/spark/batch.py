@@ -6,7 +6,8 @@ for is not computed, except that recursion over DataFrames runs when `run` is ca
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 
 from attrs import field, frozen
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +20,7 @@ from streamlog.plan.pivot import how_many
 from streamlog.plan.recognise import recursions
 from streamlog.plan.strategies import NO_PATHS, Choice, choose
 from streamlog.runtime.columns import ColumnTypes, column_types
+from streamlog.runtime.errors import EvaluationError
 from streamlog.runtime.evaluation import Moment, context
 from streamlog.runtime.executor import BEGIN, END, Limits
 from streamlog.runtime.frontier import Frontiers
@@ -55,6 +57,9 @@ class Answers(Mapping[str, DataFrame]):
     types: ColumnTypes
     metrics: Metrics
     inputs: Inputs = field(repr=False)
+    # After an error in an answer: the rule that it comes from, and for which values, if a rule is
+    # to blame.
+    blame: Callable[[], EvaluationError | None] = field(repr=False)
     _batch: Batch = field(repr=False)
     _rules: Mapping[str, str] = field(repr=False)  # by the predicate of its errors
 
@@ -150,8 +155,12 @@ def evaluate(
         sliced=False,
         paths={pred: paths for pred, paths in found.items() if isinstance(paths, Paths)},
     )
-    with explained(), Jobs(spark, "streamlog: evaluate", evaluation.limits.seconds) as jobs:
-        batch = evaluation.run(rows, {}, {}, _at_the_end(closed, evaluation, rows))
+    batch, most = Batch(), evaluation.limits.seconds
+    with explained(), Jobs(spark, "streamlog: evaluate", most) as jobs:
+        moment = _at_the_end(closed, evaluation, rows)
+        blame = partial(evaluation.blame, batch, moment)
+        with explained(blame):
+            evaluation.evaluate(batch, rows, {}, moment)
     relations = {
         p: relation.new if relation.new is not None else evaluation.frame(p, [])
         for p, relation in batch.relations.items()
@@ -160,7 +169,7 @@ def evaluate(
     outputs = {p: shown(relations[p], names[p], types[p]) for p in program.contract.outputs}
     metrics = Metrics(chosen, missing, jobs.count, batch.rounds)
     rules = rules_of_errors(program)
-    return Answers(outputs, relations, types, metrics, given, batch, rules)
+    return Answers(outputs, relations, types, metrics, given, blame, batch, rules)
 
 
 def _at_the_end(program: Planned, evaluation: Evaluation, rows: Mapping[str, DataFrame]) -> Moment:

@@ -21,6 +21,7 @@ from streamlog.plan.parts import Strategy, stages
 from streamlog.plan.pivot import how_many
 from streamlog.plan.strategies import choose
 from streamlog.runtime.columns import ColumnTypes
+from streamlog.runtime.errors import EvaluationError
 from streamlog.runtime.evaluation import Moment, context
 from streamlog.runtime.executor import Limits
 from streamlog.runtime.frontier import Frontiers
@@ -31,7 +32,7 @@ from streamlog.spark import arrival
 from streamlog.spark.arrival import Seen
 from streamlog.spark.arrivals import LATE, REJECTS, Arrivals
 from streamlog.spark.delivery import Delivery, Sink
-from streamlog.spark.evaluation import Evaluation, release
+from streamlog.spark.evaluation import Batch, Evaluation, release
 from streamlog.spark.failures import explained
 from streamlog.spark.files import Files
 from streamlog.spark.ingest import doubt_of
@@ -82,6 +83,7 @@ class Run:
         self.arrivals = Arrivals(inputs, self.progress, self.retained)
         self._restore()
         self.record = Record()
+        self._blame: Callable[[], EvaluationError | None] = lambda: None
 
     def _restore(self) -> None:
         """Where the last run has left it, if all that it has left is there."""
@@ -127,7 +129,10 @@ class Run:
         if batch != (0 if last is None else last.batch + 1):
             raise self.store.refused(f"'spark' goes on with batch {batch}, but not 'commits'")
         began, most = time.monotonic(), self.evaluation.limits.seconds
-        with explained(), Jobs(self.spark, f"streamlog: batch {batch}", most) as jobs:
+        with (
+            explained(lambda: self._blame()),
+            Jobs(self.spark, f"streamlog: batch {batch}", most) as jobs,
+        ):
             commit, figures = self._evaluated(new, batch, offsets)
         if self.progress.may_follow:
             self.store.pulse(batch)
@@ -150,9 +155,9 @@ class Run:
         moment = Moment(before, self._frontiers(), self.progress.values(), self.arrivals.spoken_of)
         needed = self.retained.needed(spark, before)
         states = self.retained.states(spark, len(self.evaluation.stages))
-        result = self.evaluation.within(spark, self.store.kernels).run(
-            arrived.rows, needed, states, moment
-        )
+        evaluation, result = self.evaluation.within(spark, self.store.kernels), Batch(states=states)
+        self._blame = partial(evaluation.blame, result, moment)
+        evaluation.evaluate(result, arrived.rows, needed, moment)
         shelves = arrived.shelves | self.retained.of_batch(spark, result, moment.now)
         counts = self.retained.write(spark, shelves, batch)
         folders = self.retained.folders(spark, counts, batch, moment.now)
