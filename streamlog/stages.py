@@ -29,6 +29,7 @@ from streamlog.plan.steps import Plan
 from streamlog.rewrite.bistate import Bistate
 from streamlog.rewrite.open_predicates import OpenRule
 from streamlog.syntax.ast import Module, Rule, Type
+from streamlog.syntax.python_source import PythonSource
 
 S = TypeVar("S", bound="Compilation")
 
@@ -126,6 +127,7 @@ class Planned(Analysed):
     """What executors run: rules without open predicates, and their pipelines."""
 
     plan: Plan = field(repr=False)
+    python: tuple[PythonSource, ...] = ()  # the functions of Python that may be called
 
 
 @frozen(slots=False, kw_only=True)

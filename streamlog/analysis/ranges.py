@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from attrs import evolve, frozen
 
-from streamlog.analysis.builtins import FAILURE, VALUES, WHOLE
+from streamlog.analysis.builtins import FAILURE, FUNCTIONS, VALUES, WHOLE
 from streamlog.analysis.calendar import TRUNCATIONS, zone_of
 from streamlog.analysis.patterns import PatternError, compiled
 from streamlog.syntax.ast import (
@@ -187,6 +187,8 @@ def _quotient(
 def _call(name: str, args: tuple[Term, ...], ranges: Ranges) -> Computed:
     if name in (FAILURE, VALUES):
         return Computed(None)
+    if name not in FUNCTIONS:  # of Python
+        return Computed(None, True)
     inner = [computed(arg, ranges) for arg in args]
     fails = any(i.may_fail for i in inner)
     numbers = [i.range or FLOATS for i in inner]

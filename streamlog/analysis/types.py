@@ -29,6 +29,7 @@ from streamlog.analysis.builtins import (
     VALUES,
     Signature,
 )
+from streamlog.analysis.calls import signature
 from streamlog.analysis.patterns import PatternError, compiled
 from streamlog.analysis.schema import Kind, Schema
 from streamlog.diagnostics import Diagnostic, Span, finding
@@ -274,7 +275,8 @@ class _Inference:
             case Call(name, args):
                 if name == "regex_extract":
                     self._patterns(args[1:2])
-                function = FUNCTIONS.get(name)
+                own = self.schema.functions.get(name)
+                function = signature(own) if own else FUNCTIONS.get(name)
                 signatures = function.for_arity(len(args)) if function else ()
                 return self._apply(args, signatures, f"`{name}`", term.span)
             case Agg(func, _):

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from streamlog.app.inputs import TARGET, batch_option, compile_target
+from streamlog.app.inputs import TARGET, batch_option, compile_target, python_option
 from streamlog.app.limits import limit_options, limits_of
 
 EVERY = 10_000  # rows between two steps of the local engine
@@ -93,6 +93,7 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages")
 )
 @click.option("--rejects", metavar="PATH", help="Write rejected rows here, with the reasons.")
 @click.option("--late", metavar="PATH", help="Write late rows here.")
+@python_option
 @click.option(
     "--on-error",
     type=click.Choice(["stop", "skip"]),

@@ -16,6 +16,7 @@ from attrs import frozen
 from rich.status import Status
 from rich.table import Table
 
+from streamlog import prepared
 from streamlog.analysis.skipping import SkipError
 from streamlog.app.answers import Answers, Columns, goals_of
 from streamlog.app.closing import figures_tables
@@ -24,15 +25,15 @@ from streamlog.app.places import check_known, check_places, pairs
 from streamlog.app.render import console
 from streamlog.app.snippet import visible
 from streamlog.app.tables import flat
-from streamlog.compiler import Program, focused, skipping
+from streamlog.compiler import Program, focused
 from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import LimitError, Limits
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.lock import Locked
+from streamlog.runtime.python_functions import PythonError, check_allowed
 from streamlog.runtime.sinks import kind_of_output
 from streamlog.runtime.sources import SourceError, check_inputs, declared_inputs
 
-SKIP = "skip"
 MOST_PRINTED = 5  # rejected or late rows; the others are counted
 # Beside the names of outputs, which are none.
 REJECTS, LATE, ERRORS = "--rejects", "--late", "--errors"
@@ -55,6 +56,7 @@ class Options:
     late: str | None
     on_error: str
     errors: str | None
+    allow_python: bool
     follow: bool
     files_per_batch: int | None
     kind: str | None
@@ -218,8 +220,12 @@ def execute(engine: type[Run], program: Program, options: Options) -> int:
     run: Run | None = None
     try:
         asked = focused(program)
-        run = engine(skipping(asked) if options.on_error == SKIP else asked, options)
+        asked = prepared(asked, options.on_error, options.allow_python)
+        check_allowed(asked)
+        run = engine(asked, options)
         run.evaluate()
+    except PythonError as error:
+        raise click.UsageError(str(error)) from None
     except SkipError as error:
         raise click.UsageError(f"--on-error skip: {error}") from None
     except engine.misuse as error:

@@ -27,6 +27,7 @@ from streamlog.runtime.executor import (
 from streamlog.runtime.history import History
 from streamlog.runtime.ingest import Check, Checker, RawRow, Reject
 from streamlog.runtime.progress import Progress
+from streamlog.runtime.python_functions import check_allowed
 from streamlog.runtime.query import Binding, QueryError, Question, answer, in_order, prepared
 from streamlog.runtime.reorder import Buffer
 from streamlog.runtime.report import Late, Report, Skipped, StreamCount
@@ -71,6 +72,7 @@ class Engine:
         of it. A long run does without. `checked`: the rows of tables have been, as in `take`."""
         if not program.ok:
             raise EngineError("the program has errors")
+        check_allowed(program)
         self.program, self.schema = program, program.schema
         self.outputs = program.contract.outputs
         self.remembers = remember

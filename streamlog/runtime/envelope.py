@@ -57,7 +57,8 @@ def fingerprint(program: Program) -> str:
     module = program.module
     kept = tuple(s for s in module.statements if not isinstance(s, Test))
     mode = program.mode.value if program.errors is None else f"{program.mode.value} skip"
-    return sha256(f"{mode}\n{pretty(evolve(module, statements=kept))}".encode())
+    python = "".join(f"{sha256(s.text.encode())}\n" for s in program.closed.python)
+    return sha256(f"{python}{mode}\n{pretty(evolve(module, statements=kept))}".encode())
 
 
 def difference(program: Program, known: str) -> str | None:

@@ -12,7 +12,7 @@ from functools import partial
 from attrs import field, frozen
 from pyspark.sql import DataFrame, SparkSession
 
-from streamlog import with_errors
+from streamlog import prepared
 from streamlog.compiler import Planned, Program
 from streamlog.plan.parts import Strategy, stages
 from streamlog.plan.paths import Paths, Unlike
@@ -25,6 +25,7 @@ from streamlog.runtime.evaluation import Moment, context
 from streamlog.runtime.executor import BEGIN, END, Limits
 from streamlog.runtime.frontier import Frontiers
 from streamlog.runtime.ingest import REPORT, SKIPPED
+from streamlog.runtime.python_functions import check_allowed
 from streamlog.spark import wire
 from streamlog.spark.evaluation import Batch, Evaluation, release
 from streamlog.spark.failures import explained
@@ -106,6 +107,7 @@ def run(
     kernels: int | None = None,
     empty: Collection[str] = (),
     on_error: str = "stop",
+    allow_python: bool = False,
 ) -> Answers:
     """Evaluate a compiled program over the rows of its streams and tables.
 
@@ -113,9 +115,10 @@ def run(
     read when no DataFrame is given; an input that has no rows must be named in `empty`, so that
     none is forgotten. `strategy` overrides the choice for recursive rules, `kernels`
     that of how many kernels share the rows of rules that have a pivot. With `on_error="skip"`
-    what cannot be computed is left out, and is in `Answers.errors`.
+    what cannot be computed is left out, and is in `Answers.errors`; `allow_python` lets the program
+    call the functions of Python that it declares.
     """
-    program = with_errors(program, on_error)
+    program = prepared(program, on_error, allow_python)
     check_given(program, inputs, empty)
     frames = list(inputs.values())
     spark = usable(frames[0].sparkSession) if frames and spark is None else spark or session()
@@ -132,6 +135,7 @@ def evaluate(
     kernels: int | None = None,
 ) -> Answers:
     """`run`, for inputs that are known to be the program's."""
+    check_allowed(program)
     spark, closed = given.spark, program.closed
     types = column_types(closed, given.types)
     rows = given.checked(types)

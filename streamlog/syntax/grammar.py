@@ -152,7 +152,7 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
 
     # Clauses come first because most statements are clauses.
     named, texted = WORD, _word_class("SV")
-    head = atom_unless(f"[do]{named}|u{texted}")
+    head = atom_unless(f"[dok]{named}|u{texted}")
     clauses = head - (Kind("R", "`<-`") - body - dot | dot)
 
     # ---- declarations. Their first words are ordinary names before `(`, `.` and an arrow.
@@ -179,12 +179,18 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     output = Kind(f"o(?={named})") - _listed(answer) - dot
     use = Kind(f"u(?={texted})") - text - dot
 
+    named_function = Kind(f"k(?={named})") - Kind(WORD, "a function", make=_last)
+    types = opening - pp.Opt(_listed(type_name)) - Kind(r"\)", "`)`")
+    file = Kind("f", "`from`") - text
+    function = named_function - types - Kind(":", "`:`") - type_name - file - dot
+
     statement = pp.MatchFirst(
         [
             _with(clauses, clause),
             _with(declaration, declare.declaration),
             _with(output, declare.output),
             _with(use, declare.use),
+            _with(function, declare.function),
             _with(Kind(QUERY) - body - dot, query),
         ]
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -15,10 +17,11 @@ from oracle.programs import Case, executor_steps
 
 from streamlog.analysis.builtins import VALUES
 from streamlog.analysis.skipping import SkipError
-from streamlog.compiler import Program, skipping
+from streamlog.compiler import Program, compile_file, skipping
 from streamlog.duck.executor import DuckExecutor
 from streamlog.kernel import Kernel
 from streamlog.runtime.executor import END, ExecutorFactory, Row
+from streamlog.runtime.python_functions import allowed
 from streamlog.syntax.ast import Call, Const
 from streamlog.syntax.walk import walk
 
@@ -96,6 +99,30 @@ def test_what_fails_is_left_out(first: int) -> None:
             for cuts in (None, rng):
                 assert run(program, case, executor, cuts) == wanted, f"seed {seed}\n{case}"
     assert failed > SHARD / 4
+
+
+@pytest.mark.parametrize("first", range(SEED, SEED + PAIRS // 2, SHARD))
+def test_functions_of_python_are_like_others(first: int, tmp_path: Path) -> None:
+    """`A // B` as a function of Python: the same answers, the same errors."""
+    (tmp_path / "div.py").write_text("def div(a, b):\n    return a // b\n")
+    changed = 0
+    for seed in range(first, first + SHARD):
+        rng = Random(seed)
+        case = random_case(rng)
+        text = re.sub(r"(\w+) // (\w+)", r"div(\1, \2)", case.text)
+        changed += text != case.text
+        path = tmp_path / "case.slog"
+        path.write_text(f'{text}\nfunction div(int, int): int from "div.py".\n')
+        compilation = compile_file(path)
+        assert isinstance(compilation, Program)
+        program = allowed(skipping(compilation))
+        answers, errors = expected(skipping(compiled(case)), case)
+        for cuts in (None, rng):
+            found, failed = run(program, case, Kernel, cuts)
+            lines = {(place.split(":")[-1], values) for place, values in failed}
+            assert found == answers, f"seed {seed}\n{case}"
+            assert lines == {(place.split(":")[-1], values) for place, values in errors}
+    assert changed > SHARD / 4
 
 
 def test_refusals() -> None:

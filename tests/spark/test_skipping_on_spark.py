@@ -15,6 +15,7 @@ import streamlog
 from streamlog.compiler import skipping
 from streamlog.runtime.executor import END
 from streamlog.runtime.functions import EvaluationError
+from streamlog.runtime.python_functions import PythonError
 from streamlog.spark import run, start
 from streamlog.spark.executor import SparkExecutor
 from streamlog.spark.failures import explained
@@ -49,6 +50,23 @@ def test_a_query_that_fails_names_its_rule(spark: SparkSession) -> None:
         "division by zero in the rule at <text>:4: p(T, A // B) <- s(T, A, B). "
         "(with T = 2, A = 4, B = 0)"
     )
+
+
+def test_functions_of_python(spark: SparkSession, tmp_path: Path) -> None:
+    """Their text goes to the tasks, which may run where the file is not."""
+    (tmp_path / "f.py").write_text("def half(a):\n    return a // 2 if a != 9 else None\n")
+    path = tmp_path / "p.slog"
+    text = 'function half(int): int from "f.py". p(T, half(A)) <- s(T, A, _). output p.'
+    path.write_text(f"{text} stream s(T: int, a: int, b: int).")
+    program = streamlog.compile(path)
+    with pytest.raises(PythonError):
+        run(program, {"s": frame(spark)})
+    found = run(program, {"s": frame(spark)}, on_error="skip", allow_python=True)
+    (tmp_path / "f.py").unlink()
+    assert {tuple(r) for r in found["p"].collect()} == {(1, 2), (2, 2), (4, 0), (5, 0)}
+    ((_, reason, values),) = found.errors.collect()
+    assert reason == "`half` of 'f.py' gives a value of type NoneType, not int"
+    assert values == '{"T": 3, "A": 9}'
 
 
 def test_micro_batches_with_a_restart(spark: SparkSession, tmp_path: Path) -> None:

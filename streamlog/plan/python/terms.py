@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamlog.analysis.builtins import FAILURE, INTERNAL
+from streamlog.analysis.builtins import FAILURE, FUNCTIONS, INTERNAL
 from streamlog.plan.steps import Index
 from streamlog.syntax.ast import (
     Agg,
@@ -74,6 +74,8 @@ def python(term: Term) -> str:
             return f"(lambda {names}: failure({parts}))({names})"
         case Call(function, args) if function.startswith(INTERNAL):
             return f"{function.removeprefix(INTERNAL)}({', '.join(map(python, args))})"
+        case Call(function, args) if function not in FUNCTIONS:
+            return f"{spelled('python', function)}({', '.join(map(python, args))})"
         case Call(function, args):
             return f"call_{function}({', '.join(map(python, args))})"
         case Agg():
