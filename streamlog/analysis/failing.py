@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
-from itertools import count
 
 from attrs import evolve, frozen
 
@@ -52,7 +51,7 @@ from streamlog.syntax.walk import variables
 _INSTANTS = Range(FIRST_INSTANT, LAST_INSTANT)
 # Timers stop where time does, and somewhat later what follows from them.
 _TIMED = Range(FIRST_INSTANT * 3 // 2, LAST_INSTANT * 3 // 2)
-_ROUNDS = 6  # of a recursion, before a range that still grows is without bounds
+_ROUNDS = 24  # for each rule of a predicate, before a range that still grows has no bounds
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
 Columns = Mapping[tuple[str, int], Range | None]
@@ -217,20 +216,35 @@ def failing(schema: Schema, types: TypeTable, timers: Iterable[str]) -> Failing:
         for fact in schema.facts_of.get(pred, ()):
             _add(columns, pred, [computed(arg, {}) for arg in fact.atom.args])
     going_on = frozenset(timers)
+    readers: dict[str, list[int]] = {}
+    for number, (_, body) in enumerate(rules):
+        for goal in {x.pred for x in body if isinstance(x, Atom)} & derived:
+            readers.setdefault(goal, []).append(number)
     widened: set[tuple[str, int]] = set()
-    for number in count():
-        before = dict(columns)
-        for rule, body in rules:
-            if _is_reached(known, body, derived):
-                _add(columns, rule.head.pred, _head(known, rule, body), widened)
-        if columns == before:
-            return known
-        for (pred, position), old in before.items():
-            if number >= _ROUNDS and columns[pred, position] != old:
-                is_stopped = position == 0 and pred in going_on
-                columns[pred, position] = _TIMED if is_stopped else _most(types, pred, position)
-                widened.add((pred, position))
-    raise AssertionError("there is no end to counting")
+    changes: Counter[str] = Counter()
+    waiting = dict.fromkeys(range(len(rules)))  # in the order in which they came
+    while waiting:
+        number = next(iter(waiting))
+        del waiting[number]
+        rule, body = rules[number]
+        if not _is_reached(known, body, derived):
+            continue
+        pred = rule.head.pred
+        own = [(pred, position) for position in range(rule.head.arity)]
+        before = [columns.get(column) for column in own]
+        is_new = changes[pred] == 0
+        _add(columns, pred, _head(known, rule, body), widened)
+        grown = [c for c, old in zip(own, before, strict=True) if columns[c] != old]
+        if not (grown or is_new):
+            continue
+        changes[pred] += 1
+        if changes[pred] > _ROUNDS * len(schema.rules_of[pred]):
+            for column in grown:
+                is_stopped = column[1] == 0 and pred in going_on
+                columns[column] = _TIMED if is_stopped else _most(types, *column)
+            widened.update(grown)
+        waiting |= dict.fromkeys(readers.get(pred, ()))
+    return known
 
 
 def _given(predicate: Predicate, position: int, types: TypeTable) -> Range | None:
