@@ -71,19 +71,38 @@ def compile(program: str | Path, *, batch: bool = False) -> Program:
     return result
 
 
+def prepared(program: Program, on_error: str, allow_python: bool) -> Program:
+    """The program as it is to be run: "stop" or "skip" says what an error in a rule does, and
+    `allow_python` that its functions of Python may be executed. Raises
+    `analysis.skipping.SkipError` where skipping could change something else, and
+    `runtime.python_functions.PythonError`."""
+    from streamlog.compiler import skipping
+    from streamlog.runtime.python_functions import allowed
+
+    if on_error not in ("stop", "skip"):
+        raise ValueError(f'on_error is "stop" or "skip", not {on_error!r}')
+    program = skipping(program) if on_error == "skip" else program
+    return allowed(program) if allow_python else program
+
+
 def Engine(  # noqa: N802 - to its users it is a class
     program: Program,
     tables: Mapping[str, Iterable[Any]] | None = None,
     *,
     limits: Limits | None = None,
     remember: bool = True,
+    on_error: str = "stop",
+    allow_python: bool = False,
 ) -> _Engine:
     """An engine that runs a compiled program in this process (see `runtime.engine`). `tables` has
     the rows of every table that rules read and that has no facts, though it be an empty list;
-    `limits` (`runtime.executor`) say when a step is stopped."""
+    `limits` (`runtime.executor`) say when a step is stopped. With `on_error="skip"` solutions that
+    cannot be computed are left out; they are in `errors`, and `report` counts them. `allow_python`
+    lets a program call the functions of Python that it declares."""
     from streamlog.kernel import Kernel
     from streamlog.runtime.engine import Engine as RuntimeEngine
     from streamlog.runtime.sources import check_inputs
 
+    program = prepared(program, on_error, allow_python)
     check_inputs(program, {*program.schema.streams, *(tables or {})}, "pass them in `tables`")
     return RuntimeEngine(program, Kernel, tables or {}, limits, remember=remember)

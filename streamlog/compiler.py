@@ -17,6 +17,7 @@ from streamlog.analysis.retention import retentions
 from streamlog.analysis.safety import check_safety
 from streamlog.analysis.schema import Kind, resolve
 from streamlog.analysis.sequential import classify_all
+from streamlog.analysis.skipping import check_skipping
 from streamlog.analysis.strata import stratify
 from streamlog.analysis.temporal import check_heads
 from streamlog.analysis.time.reach import reaches
@@ -27,6 +28,7 @@ from streamlog.codes import Severity
 from streamlog.diagnostics import Diagnostic, Source
 from streamlog.plan.lower import lower
 from streamlog.plan.parts import for_answers
+from streamlog.rewrite import failures
 from streamlog.rewrite.bistate import bistate
 from streamlog.rewrite.close import close
 from streamlog.rewrite.constants import constants
@@ -67,6 +69,7 @@ __all__ = [
     "compile_module",
     "compile_source",
     "focused",
+    "skipping",
 ]
 
 
@@ -301,7 +304,24 @@ def focused(program: Program) -> Program:
     return program if closed is program.closed else evolve(program, closed=closed)
 
 
-def _planned(closed: Analysed) -> Planned:
+def skipping(program: Program) -> Program:
+    """The program that leaves solutions out that cannot be computed, and finds them. Raises
+    `SkipError` where something else could change by that."""
+    closed = program.closed
+    executed = {r.rule.span: r.rule for r in closed.plan.rules}
+    check_skipping(closed.failing, executed)
+    module, errors = failures.skipping(closed.module, closed.failing, executed)
+    if not errors:
+        return evolve(program, errors=errors)
+    made = _analysed(program, module)
+    assert isinstance(made, Analysed) and made.ok
+    planned = _planned(made, skips=True)
+    wanted = {*errors, *(rule.head.pred for rule in executed.values())}
+    plan = for_answers(planned.plan, wanted)
+    return evolve(program, closed=evolve(planned, plan=plan), errors=errors)
+
+
+def _planned(closed: Analysed, *, skips: bool = False) -> Planned:
     plan = lower(
         closed.schema,
         closed.types,
@@ -310,6 +330,8 @@ def _planned(closed: Analysed) -> Planned:
         closed.strata,
         closed.contract,
         closed.retained,
+        closed.failing,
+        skips,
     )
     known = {a.name: getattr(closed, a.name) for a in fields(Analysed)}
     return Planned(**known, plan=plan)

@@ -50,6 +50,12 @@ class Span:
     def text(self) -> str:
         return self.source.text[self.start : self.end]
 
+    @property
+    def place(self) -> str:
+        """File and line."""
+        line, _ = self.source.position(self.start)
+        return f"{self.source.path}:{line}"
+
     def encloses(self, other: Span) -> bool:
         return self.source == other.source and self.start <= other.start <= other.end <= self.end
 

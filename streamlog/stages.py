@@ -13,6 +13,7 @@ from attrs import field, fields, frozen
 
 from streamlog.analysis.contract import Contract
 from streamlog.analysis.dependency import Graph
+from streamlog.analysis.failing import Failing, failing
 from streamlog.analysis.retention import Retentions
 from streamlog.analysis.safety import Safety
 from streamlog.analysis.schema import Schema
@@ -20,13 +21,15 @@ from streamlog.analysis.sequential import Class, RuleClass
 from streamlog.analysis.strata import Strata
 from streamlog.analysis.time.constraints import Relations
 from streamlog.analysis.time.reach import Assumption, BranchTime
+from streamlog.analysis.timers import timers
 from streamlog.analysis.types import Given, TypeTable
 from streamlog.analysis.versions import Case
 from streamlog.diagnostics import Diagnostic, Source, in_order
 from streamlog.plan.steps import Plan
 from streamlog.rewrite.bistate import Bistate
 from streamlog.rewrite.open_predicates import OpenRule
-from streamlog.syntax.ast import Module, Type
+from streamlog.syntax.ast import Module, Rule, Type
+from streamlog.syntax.python_source import PythonSource
 
 S = TypeVar("S", bound="Compilation")
 
@@ -112,12 +115,19 @@ class Analysed(Stratified):
     retained: Retentions
     contract: Contract
 
+    @cached_property
+    def failing(self) -> Failing:
+        """Which tests may fail."""
+        going_on = {time.rule.head.pred for time in timers(self.times)}
+        return failing(self.schema, self.types, going_on)
+
 
 @frozen(slots=False, kw_only=True)
 class Planned(Analysed):
     """What executors run: rules without open predicates, and their pipelines."""
 
     plan: Plan = field(repr=False)
+    python: tuple[PythonSource, ...] = ()  # the functions of Python that may be called
 
 
 @frozen(slots=False, kw_only=True)
@@ -151,3 +161,6 @@ class Program(Bistated):
     """A text without errors. It speaks of the rules as they were written; `closed` is what runs."""
 
     closed: Planned = field(repr=False)
+    # Where solutions that cannot be computed are left out: by the predicate of its errors, the
+    # rule that they are of. None: they stop the run.
+    errors: Mapping[str, Rule] | None = None

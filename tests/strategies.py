@@ -201,6 +201,13 @@ statements = st.one_of(
     build(ast.Table, predicates, column_lists, _options(_from), relations),
     build(ast.Output, st.lists(answers, min_size=1, max_size=3).map(tuple)),
     build(ast.Use, paths),
+    build(
+        ast.Function,
+        predicates,
+        st.lists(st.sampled_from(ast.Type), max_size=3).map(tuple),
+        st.sampled_from(ast.Type),
+        paths,
+    ),
     build(ast.Test, paths, st.lists(steps, max_size=4).map(tuple)),
 )
 modules = build(ast.Module, st.lists(statements, max_size=4).map(tuple))

@@ -115,6 +115,10 @@ FUNCTIONS |= {
     "date_trunc": Function(2, 3, ((STRING, TIME, TIME), (STRING, TIME, STRING, TIME))),
 }
 
+# What no program can call: why parts of a rule fail, that a term has a value, values as JSON.
+FAILURE, FITS, VALUES = "!failure", "!fits", "!values"
+INTERNAL = "!"
+
 # Goals that test what other goals have bound.
 FILTERS = {"contains": 2, "starts_with": 2, "matches": 2}
 FILTER_TYPES = (STRING, STRING)

@@ -2,30 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from streamlog.analysis.builtins import FUNCTIONS
+from streamlog.analysis.builtins import FUNCTIONS, INTERNAL, Function
 from streamlog.diagnostics import Diagnostic, did_you_mean, finding
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import Agg, Call, Const, Query, Rule
+from streamlog.syntax.ast import Function as PythonFunction
 from streamlog.syntax.walk import walk
 
 
-def check_calls(statements: Iterable[Rule | Query]) -> Iterator[Diagnostic]:
+def signature(function: PythonFunction) -> Function:
+    """What a function of Python takes and gives."""
+    arity = len(function.args)
+    return Function(arity, arity, ((*function.args, function.result),))
+
+
+def declared_functions(
+    statements: Iterable[PythonFunction],
+) -> tuple[dict[str, PythonFunction], list[Diagnostic]]:
+    """The functions of Python by name, and what is wrong with them."""
+    found: dict[str, PythonFunction] = {}
+    wrong: list[Diagnostic] = []
+    for new in statements:
+        if new.name in FUNCTIONS or new.name in AGGREGATES:
+            help = f"use another name, such as `my_{new.name}`"
+            message = f"`{new.name}` is built in and cannot be defined"
+            wrong.append(finding("SL0206", message, new.span, help=help))
+        elif (old := found.setdefault(new.name, new)) is not new:
+            wrong.append(
+                finding(
+                    "SL0202",
+                    f"`{new.name}` is declared twice",
+                    new.span,
+                    "declared again here",
+                    related=[(old.span, "first declared here")],
+                    help="keep one of the two declarations, or rename one of the functions",
+                )
+            )
+    return found, wrong
+
+
+def check_calls(
+    statements: Iterable[Rule | Query], own: Mapping[str, PythonFunction]
+) -> Iterator[Diagnostic]:
+    """`own` are functions that the program declares."""
     for statement in statements:
         for node in walk(statement):
             if isinstance(node, Call):
-                yield from _check_call(node)
+                yield from _check_call(node, own)
             elif isinstance(node, Agg) and node.func == "percentile":
                 yield from _check_rank(node)
 
 
-def _check_call(call: Call) -> Iterator[Diagnostic]:
-    function = FUNCTIONS.get(call.name)
+def _check_call(call: Call, own: Mapping[str, PythonFunction]) -> Iterator[Diagnostic]:
+    function = signature(own[call.name]) if call.name in own else FUNCTIONS.get(call.name)
     count = len(call.args)
+    if call.name.startswith(INTERNAL):
+        return
     if function is None:
-        yield _no_function(call)
-    elif count < function.least or (function.most and count > function.most):
+        yield _no_function(call, own)
+    elif count < function.least or (function.most is not None and count > function.most):
         wanted = f"{function.least}"
         if function.most is None:
             wanted += " or more"
@@ -43,7 +80,7 @@ def _check_rank(percentile: Agg) -> Iterator[Diagnostic]:
     yield finding("SL0205", message, percentile.by.span, help=percentile.kind.usage)
 
 
-def _no_function(call: Call) -> Diagnostic:
+def _no_function(call: Call, own: Mapping[str, PythonFunction]) -> Diagnostic:
     if call.name in AGGREGATES:
         wanted = "one term" if AGGREGATES[call.name].takes == 1 else "two terms"
         return finding(
@@ -54,8 +91,9 @@ def _no_function(call: Call) -> Diagnostic:
             or f"in a head, `{call.name}(X)` aggregates X over all solutions of the body; "
             "to compute with two values, use operators, as in `A + B`",
         )
-    near = did_you_mean(call.name, FUNCTIONS)
-    names = ", ".join(sorted(FUNCTIONS))
+    known = FUNCTIONS.keys() | own.keys()
+    near = did_you_mean(call.name, known)
+    names = ", ".join(sorted(known))
     help = [f"did you mean `{near}`?"] if near else []
     help.append(f"the functions are {names}")
     if not near:

@@ -9,7 +9,7 @@ from functools import cached_property
 from attrs import field, frozen
 
 from streamlog.analysis.builtins import GOALS, TICK, TIMESTAMPS
-from streamlog.analysis.calls import check_calls
+from streamlog.analysis.calls import check_calls, declared_functions
 from streamlog.analysis.column_names import column_names
 from streamlog.analysis.column_relations import ColumnRelation, broken_by, relations_of, unfit
 from streamlog.analysis.temporal import temporal_predicates
@@ -28,6 +28,7 @@ from streamlog.syntax.ast import (
     ExpectFrom,
     ExpectNone,
     Fact,
+    Function,
     Given,
     Module,
     Option,
@@ -86,6 +87,7 @@ class Schema:
     queries: tuple[Query, ...]
     outputs: tuple[PredName, ...]
     tests: tuple[Test, ...]
+    functions: dict[str, Function] = field(factory=dict)  # of Python
 
     def __getitem__(self, name: str) -> Predicate:
         return self.predicates[name]
@@ -145,7 +147,9 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
     diagnostics += _outside(facts, declared)
     for name, declaration in declared.items():
         diagnostics += broken_by([f for f in facts if f.atom.pred == name], declaration)
-    diagnostics += check_calls(asking)
+    functions, wrong = declared_functions(s for s in statements if isinstance(s, Function))
+    diagnostics += wrong
+    diagnostics += check_calls(asking, functions)
     diagnostics += _unknown(outputs, tests, arities)
     diagnostics += _named_columns(outputs, declared, arities)
 
@@ -166,7 +170,8 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
         predicates[name] = Predicate(name, arity, kind, name in temporal, span, declared.get(name))
     diagnostics += _slips(predicates, defined)
     diagnostics += _beyond_time(facts, temporal)
-    return Schema(predicates, rules, facts, queries, outputs, tests), tuple(diagnostics)
+    schema = Schema(predicates, rules, facts, queries, outputs, tests, functions)
+    return schema, tuple(diagnostics)
 
 
 def _declare(new: Stream | Table, declared: dict[str, Stream | Table]) -> Iterator[Diagnostic]:

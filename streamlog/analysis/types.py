@@ -17,6 +17,7 @@ from streamlog.analysis.builtins import (
     AGGREGATE_SIGNATURES,
     CONDITIONS,
     EQUALITY,
+    FAILURE,
     FILTER_TYPES,
     FILTERS,
     FUNCTIONS,
@@ -25,8 +26,10 @@ from streamlog.analysis.builtins import (
     ORDER,
     TICK,
     TIMESTAMPS,
+    VALUES,
     Signature,
 )
+from streamlog.analysis.calls import signature
 from streamlog.analysis.patterns import PatternError, compiled
 from streamlog.analysis.schema import Kind, Schema
 from streamlog.diagnostics import Diagnostic, Span, finding
@@ -267,10 +270,13 @@ class _Inference:
             case BinOp(op, left, right):
                 signatures = CONDITIONS[op] if op in CONDITIONS else OPERATORS[op]
                 return self._apply((left, right), signatures, f"`{op}`", term.span)
+            case Call(name) if name in (FAILURE, VALUES):
+                return _Cell(frozenset({Type.STRING}), term.span)
             case Call(name, args):
                 if name == "regex_extract":
                     self._patterns(args[1:2])
-                function = FUNCTIONS.get(name)
+                own = self.schema.functions.get(name)
+                function = signature(own) if own else FUNCTIONS.get(name)
                 signatures = function.for_arity(len(args)) if function else ()
                 return self._apply(args, signatures, f"`{name}`", term.span)
             case Agg(func, _):

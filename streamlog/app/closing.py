@@ -14,11 +14,17 @@ _DEAREST = 5
 
 
 def figures_tables(
-    columns: Sequence[str], rows: Mapping[str, Sequence[int]], answers: Mapping[str, int]
+    columns: Sequence[str],
+    rows: Mapping[str, Sequence[int]],
+    answers: Mapping[str, int],
+    skipped: Mapping[str, int],
 ) -> Iterator[Table]:
-    """What became of the rows of each input, and how many answers each output has."""
+    """What became of the rows of each input, how many answers each output has, and how many
+    solutions of rules were skipped."""
     yield _numbers(("input", *columns), rows)
     yield _numbers(("output", "answers"), {name: (count,) for name, count in answers.items()})
+    if any(skipped.values()):
+        yield _numbers(("rule", "skipped"), {rule: (n,) for rule, n in skipped.items() if n})
 
 
 def _numbers(columns: Sequence[str], rows: Mapping[str, Sequence[int]]) -> Table:

@@ -26,6 +26,15 @@ batch_option = click.option(
 )
 
 
+python_option = click.option(
+    "--allow-python",
+    is_flag=True,
+    envvar="STREAMLOG_ALLOW_PYTHON",
+    show_envvar=True,
+    help="Execute the Python files from which the program has functions.",
+)
+
+
 def files_of(targets: Iterable[str], *, to_write: bool = False) -> list[str]:
     """The files named, and all `*.slog` files below the folders named, each once; `to_write`:
     without links that lead out of their folder, which somebody may have put there."""

@@ -139,6 +139,7 @@ class _Place(Enum):
     STEP = auto()  # as goals, perhaps from a file
     DECLARATION = auto()  # the predicate and options
     OUTPUT = auto()  # predicates
+    FUNCTION = auto()  # its name, types and file
     COLUMNS = auto()
     WHERE = auto()  # columns again, in the clause behind the options
     LIMIT = auto()  # `limit 5 by Amount desc`
@@ -156,6 +157,7 @@ _STATEMENTS: tuple[_Opening, ...] = (
     (rf"d{_NO_NAME}", Keyword.Declaration, _Place.DECLARATION),
     (rf"o{_NO_NAME}", Keyword.Declaration, _Place.OUTPUT),
     (rf"t{_NO_NAME}", Keyword.Declaration, _Place.GOALS),
+    (rf"k{_NO_NAME}", Keyword.Declaration, _Place.FUNCTION),
     (rf"u{_NO_NAME}", Keyword.Namespace, _Place.GOALS),
 )
 _STEPS: tuple[_Opening, ...] = (
@@ -251,7 +253,7 @@ def _types(scanned: Scan, start: int, end: int, place: _Place) -> Iterator[_Toke
             yield Name if before == ":" else Name.Attribute
         elif kind == VARIABLE and place is _Place.WHERE:
             yield Name.Attribute
-        elif kind == VARIABLE and place is _Place.FORM:
+        elif kind == VARIABLE and place in (_Place.FORM, _Place.FUNCTION):
             yield Name
         elif kind == VARIABLE and place is _Place.CODE:
             yield Name.Constant
@@ -266,7 +268,7 @@ def _opened(place: _Place, before: str) -> _Place:
         return _Place.COLUMNS
     if place in (_Place.COLUMNS, _Place.FORM):
         return _Place.FORM
-    if place is _Place.WHERE:
+    if place in (_Place.WHERE, _Place.FUNCTION):
         return place
     return _Place.TERMS if before and before in WORDS + IN else place
 
@@ -279,6 +281,12 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
             return Keyword if text in (*STREAM_OPTIONS, WHERE) else Name
         case _Place.WHERE:
             return Name.Attribute
+        case _Place.FUNCTION if after == "(":
+            return Name.Function
+        case _Place.FUNCTION if text == "from":
+            return Keyword
+        case _Place.FUNCTION:
+            return Keyword.Type if text in _TYPES else Name
         case _Place.OUTPUT:
             return Name.Function
         case _Place.COLUMNS if before == ":":

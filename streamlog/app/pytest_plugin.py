@@ -38,6 +38,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="The seed of the other orders of arrival that .slog tests are run in (default: 0).",
     )
+    group.addoption(
+        "--slog-allow-python",
+        action="store_true",
+        help="Execute the Python files from which .slog programs have functions.",
+    )
+    parser.addini(
+        "slog_allow_python", "Always as with --slog-allow-python.", type="bool", default=False
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -155,7 +163,11 @@ class SlogTest(SlogItem):
 
         config = self.config
         return Options(
-            shuffle=not config.getoption("slog_no_shuffle"), seed=config.getoption("slog_seed")
+            shuffle=not config.getoption("slog_no_shuffle"),
+            seed=config.getoption("slog_seed"),
+            allow_python=bool(
+                config.getoption("slog_allow_python") or config.getini("slog_allow_python")
+            ),
         )
 
 

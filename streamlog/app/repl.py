@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamlog.app.inputs import python_option
 from streamlog.app.limits import limit_options, limits_of
 
 if TYPE_CHECKING:
@@ -27,9 +28,12 @@ MORE = "      ...> "
 @click.command("repl")
 @click.argument("program", metavar="[FILE]", required=False, type=click.Path())
 @click.option("--echo", is_flag=True, help="Print piped input too, as a transcript.")
+@python_option
 @limit_options
 @click.pass_context
-def command(ctx: click.Context, /, program: str | None, echo: bool, **limits: Any) -> None:
+def command(
+    ctx: click.Context, /, program: str | None, echo: bool, allow_python: bool, **limits: Any
+) -> None:
     """Try rules, facts and queries as you type them.
 
     FILE is a program to begin with. Rules and declarations take effect at once; facts arrive
@@ -46,7 +50,7 @@ def command(ctx: click.Context, /, program: str | None, echo: bool, **limits: An
     from streamlog.app.repl_shell import Shell
 
     out = console()
-    shell = Shell(out, Session(limits_of(limits, INTERACTIVE)))
+    shell = Shell(out, Session(limits_of(limits, INTERACTIVE), allow_python=allow_python))
     if program is not None:
         shell.load(program)
     if sys.stdin.isatty() and sys.stdout.isatty():

@@ -17,12 +17,14 @@ from streamlog.analysis.types import settled
 from streamlog.app.repl_state import Advance, Arrive, End, Event, Loaded, State
 from streamlog.app.ruletest import Options, Suite, Verdict, run_test
 from streamlog.compiler import Mode, Program, compile_module
-from streamlog.diagnostics import Diagnostic, Source, Span
+from streamlog.diagnostics import Diagnostic, Source, Span, finding
 from streamlog.kernel import Kernel
-from streamlog.runtime.engine import Engine, EngineError, Late
+from streamlog.runtime.engine import Engine, EngineError
 from streamlog.runtime.executor import ExecutorFactory, Limits, Row
 from streamlog.runtime.ingest import Checker, Reject
+from streamlog.runtime.python_functions import PythonError, allowed, check_allowed
 from streamlog.runtime.query import Binding, in_order, prepared
+from streamlog.runtime.report import Late
 from streamlog.runtime.sources import Input, declared_inputs, merged, read
 from streamlog.runtime.status import Held, held
 from streamlog.syntax import load
@@ -85,8 +87,8 @@ Message: TypeAlias = Findings | Answers | Found | Unused | Verdict | str
 class Session:
     """Takes statements and events, and returns messages about them."""
 
-    def __init__(self, limits: Limits = INTERACTIVE) -> None:
-        self.limits = limits
+    def __init__(self, limits: Limits = INTERACTIVE, *, allow_python: bool = False) -> None:
+        self.limits, self.allow_python = limits, allow_python
         self.executor: ExecutorFactory = Kernel
         self.saved: set[Path] = set()  # files that this session may write again
         self.clear()
@@ -256,6 +258,15 @@ class Session:
             errors = tuple(d for d in program.diagnostics if d.is_error)
             self.last_codes = tuple(dict.fromkeys(d.code for d in errors))
             raise Refused(errors)
+        return self._with_python(program)
+
+    def _with_python(self, program: Program) -> Program:
+        try:
+            program = allowed(program) if self.allow_python else program
+            check_allowed(program)
+        except PythonError as error:
+            first = next(iter(program.schema.functions.values()))
+            raise Refused((finding("SL0107", str(error), first.span),)) from None
         return program
 
     def _change(self, new: State, program: Program, *, rebuild: bool = False) -> Iterator[Message]:

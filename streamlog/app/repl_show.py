@@ -17,7 +17,7 @@ from streamlog.app.snippet import visible, wrap
 from streamlog.app.tables import titled_table
 from streamlog.app.test_script import fact_text
 from streamlog.app.verdicts import render_problems
-from streamlog.runtime.engine import Late
+from streamlog.runtime.report import Late
 
 
 def shown(message: Message, session: Session, width: int) -> Iterator[RenderableType]:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from streamlog.app.inputs import TARGET, batch_option, compile_target
+from streamlog.app.inputs import TARGET, batch_option, compile_target, python_option
 from streamlog.app.limits import limit_options, limits_of
 
 EVERY = 10_000  # rows between two steps of the local engine
@@ -93,6 +93,18 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages")
 )
 @click.option("--rejects", metavar="PATH", help="Write rejected rows here, with the reasons.")
 @click.option("--late", metavar="PATH", help="Write late rows here.")
+@python_option
+@click.option(
+    "--on-error",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+    show_default=True,
+    help="What a division by zero, a number beyond 64 bits and the like do: stop the run, or leave "
+    "out the solution of the rule and count it, if no negation or aggregate rests on it.",
+)
+@click.option(
+    "--errors", metavar="PATH", help="With --on-error skip: write what was left out here."
+)
 @click.option(
     "--follow", is_flag=True, help="Spark: read files of folders as they appear, until interrupted."
 )
@@ -156,8 +168,11 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
             raise click.UsageError(f"--{name.replace('_', '-')} is for --engine {other}")
     if engine == "local" and options["strategy"] not in (None, "kernel"):
         raise click.UsageError(f"--strategy {options['strategy']} is for --engine spark")
+    if options["errors"] and options["on_error"] != "skip":
+        raise click.UsageError("--errors is for --on-error skip")
     options["limits"] = limits_of(options)
     places = (*options["inputs"], *options["outputs"], options["rejects"], options["late"])
+    places = (*places, options["errors"])
     with _hiding([place for place in places if place]):
         from streamlog.app.run_base import Options, execute
 

@@ -16,6 +16,8 @@ from attrs import frozen
 from rich.status import Status
 from rich.table import Table
 
+from streamlog import prepared
+from streamlog.analysis.skipping import SkipError
 from streamlog.app.answers import Answers, Columns, goals_of
 from streamlog.app.closing import figures_tables
 from streamlog.app.formats import count
@@ -28,11 +30,13 @@ from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import LimitError, Limits
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.lock import Locked
+from streamlog.runtime.python_functions import PythonError, check_allowed
 from streamlog.runtime.sinks import kind_of_output
 from streamlog.runtime.sources import SourceError, check_inputs, declared_inputs
 
 MOST_PRINTED = 5  # rejected or late rows; the others are counted
-REJECTS, LATE = "--rejects", "--late"  # beside the names of outputs, which are none
+# Beside the names of outputs, which are none.
+REJECTS, LATE, ERRORS = "--rejects", "--late", "--errors"
 
 
 @frozen
@@ -50,6 +54,9 @@ class Options:
     profile: bool
     rejects: str | None
     late: str | None
+    on_error: str
+    errors: str | None
+    allow_python: bool
     follow: bool
     files_per_batch: int | None
     kind: str | None
@@ -79,7 +86,7 @@ class Run(ABC):
         self.inputs = self._inputs()
         given = pairs(options.outputs, "--output", self.outputs, once=True)
         places = [(f"--output {name}", name, place) for name, place in given]
-        kept = ((REJECTS, options.rejects), (LATE, options.late))
+        kept = ((REJECTS, options.rejects), (LATE, options.late), (ERRORS, options.errors))
         places += [(option, option, place) for option, place in kept if place]
         check_places(
             [(f"the input of `{name}`", place) for name, place in self.inputs],
@@ -96,7 +103,7 @@ class Run(ABC):
             raise click.UsageError(
                 f"{option} needs --output {self.printed[0]}=PATH, or --format csv or json"
             )
-        self.rejected = self._bad_rows = 0
+        self.rejected = self._bad_rows = self._skipped = 0
         self._began = time.monotonic()
 
     def _inputs(self) -> list[tuple[str, str]]:
@@ -155,6 +162,18 @@ class Run(ABC):
             place = f" {where}" if where else ""
             click.echo(f"{what} {stream}{place}: {visible(reason)}", err=True)
 
+    def print_skipped(self, rule: str, reason: str, values: str) -> None:
+        """A solution that cannot be computed, if it is among the first few."""
+        self._skipped += 1
+        if self._skipped <= MOST_PRINTED:
+            click.echo(f"skipped {rule}: {visible(reason)} with {visible(values)}", err=True)
+
+    def print_more_skipped(self, skipped: int) -> None:
+        """How many of them were not printed."""
+        if (more := skipped - MOST_PRINTED) > 0:
+            hint = "" if ERRORS in self.paths else "; --errors keeps them"
+            click.echo(f"{count(more, 'more solution')} skipped{hint}", err=True)
+
     def print_remaining(self, bad_rows: int | None = None) -> None:
         """How many bad rows were not printed, of those reported or of so many."""
         more = (self._bad_rows if bad_rows is None else bad_rows) - MOST_PRINTED
@@ -186,12 +205,13 @@ class Run(ABC):
         columns: Sequence[str],
         counts: Mapping[str, object],
         answers: Mapping[str, int],
+        skipped: Mapping[str, int],
         *more: Table | str,
     ) -> None:
         """`counts` has for each input an object with the columns."""
         out = console(stderr=True)
         rows = {name: [getattr(count, c) for c in columns] for name, count in counts.items()}
-        for block in (*figures_tables(columns, rows, answers), *more):
+        for block in (*figures_tables(columns, rows, answers, skipped), *more):
             out.print(flat(block, out.width))
 
 
@@ -199,8 +219,15 @@ def execute(engine: type[Run], program: Program, options: Options) -> int:
     """The exit code of a run."""
     run: Run | None = None
     try:
-        run = engine(focused(program), options)
+        asked = focused(program)
+        asked = prepared(asked, options.on_error, options.allow_python)
+        check_allowed(asked)
+        run = engine(asked, options)
         run.evaluate()
+    except PythonError as error:
+        raise click.UsageError(str(error)) from None
+    except SkipError as error:
+        raise click.UsageError(f"--on-error skip: {error}") from None
     except engine.misuse as error:
         raise click.UsageError(str(error)) from None
     except (LimitError, EvaluationError) as error:

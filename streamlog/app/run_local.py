@@ -18,18 +18,19 @@ from rich.table import Table
 from streamlog.app.answers import columns_of, fits
 from streamlog.app.closing import profile_table, times_table
 from streamlog.app.run import EVERY
-from streamlog.app.run_base import LATE, REJECTS, Options, Run
+from streamlog.app.run_base import ERRORS, LATE, REJECTS, Options, Run
 from streamlog.compiler import Program
 from streamlog.kernel import Kernel
 from streamlog.runtime import checkpoint
-from streamlog.runtime.engine import Engine, Late
+from streamlog.runtime.engine import Engine
 from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import Measured, Profiled, Row
 from streamlog.runtime.functions import EvaluationError
-from streamlog.runtime.ingest import REPORT, Checker
+from streamlog.runtime.ingest import REPORT, SKIPPED, Checker
 from streamlog.runtime.lock import locked
 from streamlog.runtime.prefix import Prefix, problem
 from streamlog.runtime.replacing import Replacing
+from streamlog.runtime.report import Late
 from streamlog.runtime.sinks import (
     BEGINNING,
     Sink,
@@ -133,9 +134,9 @@ class LocalRun(Run):
     def _open_sinks(self, marks: Mapping[str, Any], files: Replacing) -> None:
         begun = checkpoint.begun(self.checkpoint) if self.checkpoint else {}
         for name, path in self.paths.items():
-            names: Sequence[str] = REPORT
-            types: Sequence[Any] = (None,) * len(REPORT)
-            if name not in (REJECTS, LATE):
+            names: Sequence[str] = SKIPPED if name == ERRORS else REPORT
+            types: Sequence[Any] = (None,) * len(names)
+            if name not in (REJECTS, LATE, ERRORS):
                 names, types = columns_of(self.engine, name)
             if self.checkpoint is None:
                 self.sinks[name] = open_sink(files.beside(Path(path)), names, types)
@@ -174,6 +175,7 @@ class LocalRun(Run):
         if not self.failed:
             self.answers.finish()
         self.print_remaining()
+        self.print_more_skipped(self._skipped)
         tables = (text for checker in self.table_checkers.values() for text in checker.doubts)
         self.print_doubts([*self.engine.doubts, *tables])
         self._print_closing()
@@ -321,8 +323,13 @@ class LocalRun(Run):
                 self.print_bad_row(word, str(stream), str(reason), str(where))
             if name in self.sinks:
                 self.sinks[name].write(found[name])
-        rejects.clear()
-        late.clear()
+        errors = [(e.rule, e.reason, e.values) for e in self.engine.errors]
+        for error in errors:
+            self.print_skipped(*error)
+        if ERRORS in self.sinks:
+            self.sinks[ERRORS].write(errors)
+        for reported in (rejects, late, self.engine.errors):
+            reported.clear()
 
     def rows_of(self, error: EvaluationError) -> Iterator[str]:
         if error.rule is None:
@@ -373,4 +380,4 @@ class LocalRun(Run):
                 more.append(times_table(executor.seconds))
         if isinstance(executor, Profiled) and self.options.profile:
             more.append(profile_table(executor.costs))
-        self.print_closing(FIGURES, report.streams, report.answers, *more, state)
+        self.print_closing(FIGURES, report.streams, report.answers, report.skipped, *more, state)

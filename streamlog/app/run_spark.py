@@ -16,17 +16,18 @@ from streamlog.app.closing import strategies_table
 from streamlog.app.formats import count
 from streamlog.app.interrupts import asked_to_stop, interruptible
 from streamlog.app.java import java_problem
-from streamlog.app.run_base import LATE, MOST_PRINTED, REJECTS, Options, Run
+from streamlog.app.run_base import ERRORS, LATE, MOST_PRINTED, REJECTS, Options, Run
 from streamlog.compiler import Program
 from streamlog.plan.parts import Strategy
 from streamlog.plan.strategies import Choice
 from streamlog.runtime.columns import ColumnTypeError, ColumnTypes, column_types
 from streamlog.runtime.executor import LimitError, Row
 from streamlog.runtime.functions import EvaluationError
-from streamlog.runtime.ingest import REPORT, surface
+from streamlog.runtime.ingest import REPORT, SKIPPED, surface
 from streamlog.runtime.query import in_order
 from streamlog.runtime.replacing import Replacing
-from streamlog.spark import DataFrame
+from streamlog.spark import Answers as SparkAnswers
+from streamlog.spark import DataFrame, wire
 from streamlog.spark.batch import Metrics, evaluate
 from streamlog.spark.delivery import Relations, Sink
 from streamlog.spark.failures import explained
@@ -43,6 +44,7 @@ from streamlog.spark.session import (
     with_memory,
 )
 from streamlog.spark.sinks import Types, write
+from streamlog.spark.skipped import SKIPPED_TYPES
 from streamlog.spark.sources import read, read_stream
 from streamlog.spark.start import Running, started
 from streamlog.spark.topics import CONNECTOR, SCHEME
@@ -50,7 +52,10 @@ from streamlog.spark.topics import CONNECTOR, SCHEME
 FIGURES = ("rows", "late", "rejected")
 
 # The rows that it rests on, how it went, the numbers of answers, and those to be printed.
-_Answered: TypeAlias = tuple[Inputs, Metrics, dict[str, int], dict[str, list[Row]]]
+# Then the numbers of solutions skipped, by rule, and the first of them.
+_Answered: TypeAlias = tuple[
+    Inputs, Metrics, dict[str, int], dict[str, list[Row]], dict[str, int], list[Row]
+]
 
 
 class SparkRun(Run):
@@ -118,20 +123,26 @@ class SparkRun(Run):
         with Replacing() as files:
             jobs = Jobs(self.spark, "streamlog run", limits.seconds)
             with self.live("running"), explained(), jobs:
-                given, metrics, counts, printed = self._answered(self._read(), files)
+                given, metrics, counts, printed, skipped, errors = self._answered(
+                    self._read(), files
+                )
             answers = self.printing(self._columns)
             for name, local in printed.items():
                 answers.add(name, local)
             read_rows = given.counts()
             self.rejected = sum(c.rejected for c in read_rows.values())
             self._report_bad_rows(given, files)
+            for rule, reason, values in errors:
+                self.print_skipped(str(rule), str(reason), str(values))
+            self.print_more_skipped(sum(skipped.values()))
             self.print_doubts(given.doubts().values())
             given.release()
             files.commit(Path(self.paths[name]) for name in self.replaced)
         if not self.failed:
             answers.finish()
         self._report_graphs(metrics.strategies, metrics.no_graphs)
-        self._print_closing(read_rows, counts, metrics.strategies, jobs.count, metrics.rounds)
+        used, rounds = metrics.strategies, metrics.rounds
+        self._print_closing(read_rows, counts, skipped, used, jobs.count, rounds)
 
     def _answered(self, given: Inputs, files: Replacing) -> _Answered:
         """First from the rows of which Spark's SQL is certain, so that clean data never go through
@@ -157,6 +168,7 @@ class SparkRun(Run):
         with explained():
             limits = self.options.limits
             found = evaluate(self.program, given, strategy=self.strategy, limits=limits)
+        with explained(found.blame):
             for name in self.outputs:
                 rows = self._asked(name, found.relations[name])
                 if name in self.printed:
@@ -167,7 +179,20 @@ class SparkRun(Run):
                     names = self.schema.column_names[name]
                     self._write(files, name, rows, names, self.types[name])
                     counts[name] = number()
-        return given, found.metrics, counts, printed
+            skipped, errors = self._errors(found, files)
+        return given, found.metrics, counts, printed, skipped, errors
+
+    def _errors(self, found: SparkAnswers, files: Replacing) -> tuple[dict[str, int], list[Row]]:
+        """How many solutions of each rule were skipped, and the first few."""
+        if not self.program.errors:
+            return {}, []
+        rows = found.errors
+        if ERRORS in self.paths:
+            plain = rows.toDF(*wire.columns(SKIPPED_TYPES).names)
+            self._write(files, ERRORS, plain, SKIPPED, SKIPPED_TYPES)
+        counts = {rule: int(n) for rule, n in rows.groupBy("rule").count().collect()}
+        first = rows.orderBy(*SKIPPED).limit(MOST_PRINTED) if counts else None
+        return counts, [] if first is None else [tuple(row) for row in first.collect()]
 
     def _is_on_trial(self, place: str) -> bool:
         """Whether it is written beside its place first (`Replacing`)."""
@@ -213,6 +238,8 @@ class SparkRun(Run):
 
         sinks: dict[str, Sink] = {n.removeprefix("--"): p for n, p in self.paths.items()}
         sinks |= {name: Relations(printer(name)) for name in self.printed}
+        if ERRORS not in self.paths and self.program.errors:
+            sinks[ERRORS.removeprefix("--")] = Relations(self._print_errors)
         with _folder(options.checkpoint) as folder:
             follow = {"processingTime": "0 seconds"}
             running = started(
@@ -240,9 +267,15 @@ class SparkRun(Run):
         last, record, used = running.run.store.last, running.run.record, running.run.choices
         self._report_graphs(used, "GraphFrames needs complete data: no --follow, no --checkpoint")
         counts = last.figures["answers"] if last else {}
-        self._print_closing(read_rows, counts, used, record.jobs, record.rounds)
+        skipped = last.figures["skipped"] if last else {}
+        self.print_more_skipped(sum(skipped.values()))
+        self._print_closing(read_rows, counts, skipped, used, record.jobs, record.rounds)
         for held in running.status.held:
             click.echo(str(held), err=True)
+
+    def _print_errors(self, rows: DataFrame, batch: int) -> None:
+        for rule, reason, values in rows.orderBy(*rows.columns).limit(MOST_PRINTED).collect():
+            self.print_skipped(rule, reason, values)
 
     def _count(self, running: Running) -> Mapping[str, Count]:
         """What became of the rows of all batches so far."""
@@ -276,6 +309,7 @@ class SparkRun(Run):
         self,
         rows: Mapping[str, Count],
         answers: Mapping[str, int],
+        skipped: Mapping[str, int],
         used: Mapping[str, Choice],
         jobs: int,
         rounds: int,
@@ -283,7 +317,7 @@ class SparkRun(Run):
         cost = [count(jobs, "job"), f"{count(rounds, 'round')} of recursion" if rounds else ""]
         cost.append(f"{self.seconds:.1f} s")
         spark = "Spark: " + ", ".join(filter(None, cost))
-        self.print_closing(FIGURES, rows, answers, strategies_table(used), spark)
+        self.print_closing(FIGURES, rows, answers, skipped, strategies_table(used), spark)
 
 
 def _rows(rows: DataFrame) -> list[Row]:

@@ -10,7 +10,7 @@ import click
 from attrs import evolve
 
 from streamlog.app.formats import count
-from streamlog.app.inputs import STDIN, TARGET, batch_option, files_of
+from streamlog.app.inputs import STDIN, TARGET, batch_option, files_of, python_option
 from streamlog.app.java import NoSparkError, on_spark
 from streamlog.app.limits import limit_options, limits_of
 from streamlog.app.matching import ExpressionError, Matches, matcher
@@ -62,6 +62,7 @@ def _matcher(ctx: click.Context, param: click.Parameter, value: str | None) -> M
     show_default=True,
     help="The seed of the other orders of arrival that are tried.",
 )
+@python_option
 @limit_options
 @click.pass_context
 def command(
@@ -75,6 +76,7 @@ def command(
     batch: bool,
     no_shuffle: bool,
     seed: int,
+    allow_python: bool,
     **limits: Any,
 ) -> None:
     """Run the tests that programs contain.
@@ -98,7 +100,7 @@ def command(
     if updating and STDIN in files:
         raise click.UsageError("--update cannot rewrite standard input")
     chosen_limits = limits_of(limits)
-    options = Options(shuffle=not no_shuffle, seed=seed, limits=chosen_limits)
+    options = Options(not no_shuffle, seed, limits=chosen_limits, allow_python=allow_python)
     if engine == "spark":
         try:
             options = evolve(options, executor=on_spark(chosen_limits.memory))

@@ -12,11 +12,12 @@ from streamlog.analysis.schema import Kind
 from streamlog.compiler import Program
 from streamlog.diagnostics import Span
 from streamlog.kernel import Kernel
-from streamlog.runtime.engine import Engine, EngineError, Late
+from streamlog.runtime.engine import Engine, EngineError
 from streamlog.runtime.executor import ExecutorFactory, LimitError, Limits, Row
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.ingest import Checker, Reject
 from streamlog.runtime.query import QueryError
+from streamlog.runtime.report import Late
 from streamlog.runtime.sources import Input, SourceError, declared_inputs, inside, read
 from streamlog.syntax.ast import (
     Advance,

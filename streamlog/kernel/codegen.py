@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from attrs import frozen
 
@@ -42,6 +42,8 @@ from streamlog.syntax.walk import variables
 SOURCE = "<streamlog kernel>"
 _NAMES = {**FUNCTIONS, "call_seat": seat}
 
+NO_PYTHON: Mapping[str, Callable[..., Any]] = {}
+
 OnRows: TypeAlias = Callable[[Sequence[Row]], None]
 
 
@@ -63,10 +65,11 @@ def generate(
     streams: Collection[str],
     state: State,
     profile: Profile | None = None,
+    python: Mapping[str, Callable[..., Any]] = NO_PYTHON,
 ) -> Code:
     """`streams` are the predicates whose rows come in the order of time; with a profile, the code
-    also measures what each conjunction costs."""
-    return _Generator(plan, types, streams, state, profile).run()
+    also measures what each conjunction costs; `python` are functions that the program declares."""
+    return _Generator(plan, types, streams, state, profile).run(python)
 
 
 class _Generator:
@@ -83,7 +86,7 @@ class _Generator:
         self.out = Generated()
         self.ranks = self.peaks = 0  # how many there are, to name them
 
-    def run(self) -> Code:
+    def run(self, python: Mapping[str, Callable[..., Any]]) -> Code:
         preds = [pred for component in self.plan.components for pred in component.preds]
         starting = [r for r in self.plan.rules for p in r.pipelines if p.start is None]
         checking = [r for r in self.plan.rules if not r.is_immediate]
@@ -94,7 +97,8 @@ class _Generator:
                 self._pipeline(rule, rule.pipelines[0])
         for rule in checking:
             self._check(rule)
-        made = self.out.run(SOURCE, {**_NAMES, "perf_counter": perf_counter})
+        names = {**_NAMES, **python, "perf_counter": perf_counter}
+        made = self.out.run(SOURCE, names)
         return Code(
             self.out.text,
             self.out.rules,

@@ -29,6 +29,7 @@ from streamlog.runtime.facts import known_facts
 from streamlog.runtime.frontier import Frontiers
 from streamlog.runtime.functions import ERRORS
 from streamlog.runtime.memory import at_most, share
+from streamlog.runtime.python_functions import callables
 from streamlog.runtime.rounds import Rounds, cut_short, explained, out_of_memory, place
 
 if TYPE_CHECKING:
@@ -78,7 +79,10 @@ class Kernel:
             r.number: f"{r.rule.head.pred}, rule at {place(r.rule)}" for r in self.plan.rules
         }
         self._profile = Profile(self._titles) if profiled else None
-        self._code = generate(self.plan, program.types, self._streams, self._state, self._profile)
+        python = callables(program)
+        self._code = generate(
+            self.plan, program.types, self._streams, self._state, self._profile, python
+        )
         self._closures = {
             pred: Closing(closure, self.plan.arity[pred], pred in self._temporal)
             for pred, closure in self.plan.closures.items()

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from streamlog.analysis.builtins import FILTERS
+from streamlog.analysis.failing import Failing
+from streamlog.analysis.ranges import Ranges, computed
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.time.reach import BranchTime, Goal
 from streamlog.analysis.types import TypeTable
@@ -27,6 +29,8 @@ class Surroundings:
     component_of: Mapping[str, int]
     delays: Delays
     improving: Mapping[str, frozenset[str]]  # predicates whose rows a better one may replace
+    failing: Failing
+    skips: bool  # solutions that cannot be computed are left out
 
 
 @frozen
@@ -41,6 +45,8 @@ class Conjunction:
     negations: tuple[Not, ...]
     time: BranchTime | None
     group: Grouping | None
+    ranges: Ranges  # the numbers that its variables can have as far as goals say
+    skips: Ranges | None  # and where other tests hold, if what may fail then is left out
     lookups: tuple[Body, ...] = ()  # positive goals of which only the existence matters
     fold: Fold | None = None
     ranked: Ranked | None = None
@@ -57,13 +63,15 @@ class Conjunction:
 def conjunction(
     program: Surroundings, rule: Rule, body: Body, time: BranchTime | None, group: Grouping | None
 ) -> Conjunction:
-    head = rule.head.args
+    head, given = rule.head.args, dict(program.failing.given(rule, body))
+    narrowed = dict(program.failing.ranges(rule, body)) if program.skips else None
     tests: list[Literal] = [
         x for x in body if isinstance(x, Comparison) or (isinstance(x, Atom) and x.pred in FILTERS)
     ]
     if time is not None and not isinstance(head[0], Var):
         stamp = Var(HEAD_TIME, span=head[0].span)
         tests.append(Comparison("=", stamp, head[0], span=head[0].span))
+        given[HEAD_TIME] = computed(head[0], given).range
         head = (stamp, *head[1:])
     return Conjunction(
         program,
@@ -74,4 +82,6 @@ def conjunction(
         tuple(x for x in body if isinstance(x, Not)),
         time,
         group,
+        given,
+        narrowed,
     )

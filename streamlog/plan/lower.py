@@ -9,6 +9,7 @@ from attrs import evolve
 from streamlog.analysis.builtins import TICK
 from streamlog.analysis.contract import Contract
 from streamlog.analysis.dependency import Graph, Mark
+from streamlog.analysis.failing import Failing
 from streamlog.analysis.retention import Retentions
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.strata import Strata
@@ -54,8 +55,11 @@ def lower(
     strata: Strata,
     promised: Contract,
     retained: Retentions,
+    failing: Failing,
+    skips: bool = False,
 ) -> Plan:
-    """The plan of a program without open predicates."""
+    """The plan of a program without open predicates; with `skips`, solutions that cannot be
+    computed are left out."""
     delays: dict[str, dict[str, int | None]] = {
         p.predicate.name: {d.stream: d.by for d in p.delays} for p in promised.predicates
     }
@@ -65,7 +69,7 @@ def lower(
     going_on = timers(time_of.values())
     groups = _groupings(schema, strata)
     improving = {g.pred: strata.knot[g.pred] for g in groups.values() if g.improving}
-    program = Surroundings(schema, types, graph.component_of, delays, improving)
+    program = Surroundings(schema, types, graph.component_of, delays, improving, failing, skips)
     rules: list[RulePlan] = []
     for rule in schema.rules:
         for which, body in enumerate(branches(rule.body)):
@@ -178,7 +182,7 @@ class _Lowering:
         self.found, self.risky = self._without_risky(rewritten(original, Conjunction))
 
     def plan(self) -> RulePlan:
-        found = self.found
+        found, skips = self.found, self.found.skips
         bound = frozenset(v.name for x in (*found.goals, *found.tests) for v in variables(x))
         checks: list[Step] = [self._exists(x, bound, wanted=True) for x in found.lookups]
         folded = bound | ({found.fold.var.name} if found.fold is not None else set())
@@ -186,16 +190,17 @@ class _Lowering:
         if found.ranked is not None:
             chosen = (found.ranked.join.atom,)
             folded |= {v.name for v in bindings(found.ranked)}
-        after, more = split_risky(found.after, folded)
+        after, more = split_risky(found.after, folded, found.ranges)
         risky = (*self.risky, *more)
         # A negation is decided when its variables are known, before anything that may fail.
         negations = list(found.negations)
         checks += self._none_of(negations, bound, (*chosen, *after, *risky))
         checks += (step for step in (found.fold, found.ranked) if step is not None)
-        checks += map(self._latest, in_order(after, folded, self.schema))
+        later = in_order(after, folded, self.schema, ranges=found.ranges, skips=skips)
+        checks += map(self._latest, later)
         known = folded | {v.name for x in after for v in variables(x)}
         checks += self._none_of(negations, known, risky)
-        checks += in_order(risky, known, self.schema)
+        checks += in_order(risky, known, self.schema, ranges=found.ranges, skips=skips)
         known |= {v.name for x in risky for v in variables(x)}
         checks += self._none_of(negations, known, ())
         checks = list(self._rewritten(checks))
@@ -228,7 +233,7 @@ class _Lowering:
         out; a candidate's timestamp, and its value where a better one counts, must be known."""
         if not (found.negations or found.lookups or found.fold or found.ranked or found.latest):
             return found, ()
-        first, risky = split_risky((*found.goals, *found.tests), ())
+        first, risky = split_risky((*found.goals, *found.tests), (), found.ranges)
         wanted = found.head[: 1 if found.time else 0]
         if found.group and found.group.improving:
             wanted = found.head
@@ -249,7 +254,14 @@ class _Lowering:
                 yield self._exists(negation.body, bound, wanted=False)
 
     def _exists(self, body: Body, bound: frozenset[str], wanted: bool) -> Exists:
-        return exists(body, bound, self.schema, wanted)
+        return exists(
+            body,
+            bound,
+            self.schema,
+            wanted,
+            ranges=self.original.ranges,
+            skips=self.original.skips,
+        )
 
     def _rewritten(self, steps: Iterable[Step]) -> tuple[Step, ...]:
         made: tuple[Step, ...] = rewritten(tuple(steps), Step, self.found)
@@ -257,14 +269,19 @@ class _Lowering:
 
     def _pipelines(self) -> Iterator[Pipeline]:
         goals, tests = self.found.goals, self.found.tests
+        ranges, skips = self.found.ranges, self.found.skips
         starts = [g for g in goals if self.schema.is_temporal(g.pred)] or list(goals)
         if not starts:
-            yield Pipeline(None, in_order(tests, frozenset(), self.schema))
+            yield Pipeline(
+                None, in_order(tests, frozenset(), self.schema, ranges=ranges, skips=skips)
+            )
         for number, start in enumerate(starts):
             rest = [g for g in goals if g is not start]
             before = frozenset(g.number for g in starts[:number] if g.pred == start.pred)
             bound = frozenset(v.name for v in variables(start))
-            steps = in_order([*rest, *tests], bound, self.schema, before)
+            steps = in_order(
+                [*rest, *tests], bound, self.schema, before, ranges=ranges, skips=skips
+            )
             yield Pipeline(start, self._rewritten(steps))
 
     def _carries(

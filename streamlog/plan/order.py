@@ -6,7 +6,7 @@ bound columns; comparisons that bound its timestamp on one side or both turn int
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Set
 from types import MappingProxyType
 
 from attrs import evolve
@@ -14,12 +14,12 @@ from attrs import evolve
 from streamlog.analysis.bounds import time_bound
 from streamlog.analysis.builtins import FILTERS
 from streamlog.analysis.equations import solve
+from streamlog.analysis.ranges import Ranges, may_fail
 from streamlog.analysis.safety import OpenPositions, bound_variables
 from streamlog.analysis.schema import Schema
 from streamlog.plan.steps import Exists, Extend, Filter, Index, Join, Step, Store
 from streamlog.syntax.ast import (
     Atom,
-    BinOp,
     Call,
     Choice,
     Comparison,
@@ -29,31 +29,36 @@ from streamlog.syntax.ast import (
     Term,
     Var,
 )
-from streamlog.syntax.walk import variables, walk
+from streamlog.syntax.walk import variables
 
 CLOSED: OpenPositions = MappingProxyType({})
+UNKNOWN: Ranges = MappingProxyType({})  # any number
 
 
 def in_order(
     literals: Iterable[Literal],
     bound: frozenset[str],
     schema: Schema,
-    not_itself: frozenset[int] = frozenset(),
+    not_itself: Collection[int] = (),
     open_positions: OpenPositions = CLOSED,
+    ranges: Ranges = UNKNOWN,
+    skips: Ranges | None = None,
 ) -> tuple[Step, ...]:
-    """Steps that satisfy all the literals, when the variables in `bound` have values.
+    """Steps that satisfy all the literals, when the variables in `bound` have values; `ranges` are
+    those of all variables, and tell what may fail. What may fail within the ranges `skips` holds
+    for nothing then.
 
     `not_itself` has the numbers of goals that must not match the row the pipeline started from;
     `open_positions` must be bound before a goal is looked up.
     """
     goals: list[Atom] = []
     tests: list[Literal] = []
-    risky: list[Literal] = []  # what may fail, a division, comes last: others may rule it out
+    risky: list[Literal] = []  # what may fail comes last: others may rule it out
     for literal in literals:
         if isinstance(literal, Atom) and literal.pred not in FILTERS:
             goals.append(literal)
         else:
-            (risky if may_fail(literal) else tests).append(literal)
+            (risky if _may_fail(literal, ranges) else tests).append(literal)
     known = set(bound)
     steps: list[Step] = []
 
@@ -66,16 +71,17 @@ def in_order(
         asking = [goal for goal in goals if _can_ask(goal, known, open_positions)]
         if ready := _ready(tests if asking else [*tests, *risky], known):
             literal, step = ready
+            steps.append(evolve(step, skips=True) if _is_skipped(literal, skips) else step)
             tests = [x for x in tests if x is not literal]
             risky = [x for x in risky if x is not literal]
-            steps.append(step)
             known |= _binds(step)
             continue
         if not asking:
             raise ValueError("a variable is bound nowhere")
         goal = max(asking, key=worth)
         goals = [x for x in goals if x is not goal]
-        join, used = range_join(goal, [*tests, *risky], known, schema)
+        limits = [x for x in (*tests, *risky) if not _is_skipped(x, skips)]  # a range cannot fail
+        join, used = range_join(goal, limits, known, schema)
         tests = [x for x in tests if not any(x is u for u in used)]
         risky = [x for x in risky if not any(x is u for u in used)]
         steps.append(evolve(join, not_itself=goal.number in not_itself))
@@ -95,7 +101,7 @@ def _binds(step: Step) -> set[str]:
     return {step.var.name} if isinstance(step, Extend) else set()
 
 
-def _ready(rest: list[Literal], known: set[str]) -> tuple[Literal, Step] | None:
+def _ready(rest: list[Literal], known: set[str]) -> tuple[Literal, Filter | Extend] | None:
     for literal in rest:
         match literal:
             case Comparison():
@@ -113,14 +119,12 @@ def _ready(rest: list[Literal], known: set[str]) -> tuple[Literal, Step] | None:
     return None
 
 
-def may_fail(literal: Literal) -> bool:
-    """Whether it divides by something that may be zero."""
-    return any(
-        isinstance(t, BinOp)
-        and t.op in ("/", "//", "%")
-        and not (isinstance(t.right, Const) and t.right.value)
-        for t in walk(literal)
-    )
+def _may_fail(literal: Literal, ranges: Ranges) -> bool:
+    return isinstance(literal, Comparison | Atom) and may_fail(literal, ranges)
+
+
+def _is_skipped(literal: Literal, skips: Ranges | None) -> bool:
+    return skips is not None and _may_fail(literal, skips)
 
 
 def range_join(
@@ -160,15 +164,18 @@ def exists(
     schema: Schema,
     wanted: bool,
     open_positions: OpenPositions = CLOSED,
+    ranges: Ranges = UNKNOWN,
+    skips: Ranges | None = None,
 ) -> Exists:
     """Whether a conjunction has a solution; its other variables are its own."""
 
     def ordered(some: Iterable[Literal], known: frozenset[str]) -> tuple[Step, ...]:
-        return in_order(some, known, schema, open_positions=open_positions)
+        return in_order(some, known, schema, (), open_positions, ranges, skips)
 
     literals = tuple(literals)
     negations = [x for x in literals if isinstance(x, Not)]
-    plain, risky = split_risky([x for x in literals if not isinstance(x, Not)], bound)
+    positive = [x for x in literals if not isinstance(x, Not)]
+    plain, risky = split_risky(positive, bound, ranges)
     sure = bound_variables(plain, bound, open_positions)
     goals = [x for x in plain if isinstance(x, Atom)]
     if not all(_can_ask(goal, sure, open_positions) for goal in goals):
@@ -179,7 +186,7 @@ def exists(
     waiting = [n for n in negations if _names(n) & (inside - known)]
 
     def none(negation: Not) -> Exists:
-        return exists(negation.body, inside, schema, False, open_positions)
+        return exists(negation.body, inside, schema, False, open_positions, ranges, skips)
 
     steps += (none(n) for n in negations if n not in waiting)
     if negations:
@@ -189,13 +196,13 @@ def exists(
 
 
 def split_risky(
-    literals: Iterable[Literal], bound: Iterable[str]
+    literals: Iterable[Literal], bound: Iterable[str], ranges: Ranges
 ) -> tuple[tuple[Literal, ...], tuple[Literal, ...]]:
     """What can be decided first, and the tests that may fail, which come after all others, with
     the tests of what they compute."""
     first: list[Literal] = [x for x in literals if isinstance(x, Atom) and x.pred not in FILTERS]
     tests = [x for x in literals if not any(x is f for f in first)]
-    risky = [x for x in tests if may_fail(x)]
+    risky = [x for x in tests if _may_fail(x, ranges)]
     safe = [x for x in tests if not any(x is r for r in risky)]
     known = set(bound) | {n for x in first for n in _names(x)}
     while ready := _ready(safe, known):

@@ -94,17 +94,20 @@ class Join:
 
 @frozen
 class Filter:
-    """Goes on when the comparison, or the built-in test, holds."""
+    """Goes on when the comparison, or the built-in test, holds. With `skips` it does not hold
+    where it cannot be computed."""
 
     test: Comparison | Atom
+    skips: bool = False
 
 
 @frozen
 class Extend:
-    """Gives a variable the value of a term."""
+    """Gives a variable the value of a term; with `skips`, goes on only if there is one."""
 
     var: Var
     term: Term
+    skips: bool = False
 
 
 @frozen

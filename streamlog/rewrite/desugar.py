@@ -35,6 +35,7 @@ from streamlog.syntax.ast import (
     Comparison,
     Const,
     Fact,
+    Function,
     Literal,
     Module,
     Neg,
@@ -112,7 +113,7 @@ def _statement(statement: Statement) -> Statement:
             return evolve(statement, head=head, body=_in_branches(body, fresh))
         case Query(body):
             return evolve(statement, body=_in_branches(body, fresh))
-        case Fact() | Stream() | Table() | Output() | Use() | Test():
+        case Fact() | Stream() | Table() | Output() | Use() | Function() | Test():
             return statement
 
 

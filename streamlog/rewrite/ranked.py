@@ -122,6 +122,6 @@ def _two_rules(rule: Rule, limit: Limit, taken: set[str]) -> tuple[Rule, Rule]:
             head=evolve(head, args=tuple(called)),
             body=(call,),
             limit=evolve(limit, by=by, per=per),
-            span=head.span,
+            span=limit.span,
         ),
     )

@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from streamlog.runtime.engine import Engine, Saved
-from streamlog.runtime.envelope import CheckpointError, fingerprint, opened, sealed, sha256
+from streamlog.runtime.envelope import (
+    CheckpointError,
+    difference,
+    fingerprint,
+    opened,
+    sealed,
+    sha256,
+)
 from streamlog.runtime.executor import Row
 from streamlog.runtime.lock import PRIVATE, private
 from streamlog.runtime.segments import Segment, packed, unpacked
@@ -124,8 +131,8 @@ def load(engine: Engine, folder: Path) -> Mapping[str, Any] | None:
         return None
     _, path = found[-1]
     body = _opened(path / MANIFEST)
-    if body["program"] != fingerprint(engine.program):
-        raise CheckpointError(f"'{path}' is of another program, or of an older form of this one")
+    if reason := difference(engine.program, body["program"]):
+        raise CheckpointError(f"'{path}' {reason}")
     if body["inputs"] != engine.tables_sha256:
         raise CheckpointError(f"'{path}' was made with other rows in the program's tables")
     tables: dict[str, list[Segment]] = {name: [] for name in body["tables"]}

@@ -17,7 +17,6 @@ from streamlog.compiler import Program
 from streamlog.diagnostics import did_you_mean
 from streamlog.runtime.executor import (
     BEGIN,
-    END,
     Executor,
     ExecutorFactory,
     Limits,
@@ -28,8 +27,10 @@ from streamlog.runtime.executor import (
 from streamlog.runtime.history import History
 from streamlog.runtime.ingest import Check, Checker, RawRow, Reject
 from streamlog.runtime.progress import Progress
+from streamlog.runtime.python_functions import check_allowed
 from streamlog.runtime.query import Binding, QueryError, Question, answer, in_order, prepared
 from streamlog.runtime.reorder import Buffer
+from streamlog.runtime.report import Late, Report, Skipped, StreamCount
 from streamlog.runtime.status import Held, held
 from streamlog.runtime.values import moment, to_time
 from streamlog.syntax.ast import FIRST_INSTANT, LAST_INSTANT, LOGICAL_TIME, Type
@@ -39,44 +40,6 @@ _NO_TABLES: Mapping[str, Iterable[RawRow]] = MappingProxyType({})
 
 class EngineError(Exception):
     """An engine was asked for something that it cannot do."""
-
-
-@frozen
-class Late:
-    """A row that came when its time had passed. It changes nothing any more."""
-
-    stream: str
-    row: Row
-    progress: int
-    clock: Type | None
-
-    @property
-    def reason(self) -> str:
-        if self.progress >= END:
-            return f"`{self.stream}` has ended"
-        row, passed = moment(int(self.row[0]), self.clock), moment(self.progress, self.clock)
-        return f"{row} is earlier than {passed}, which `{self.stream}` has passed"
-
-
-@frozen
-class StreamCount:
-    """What became of a stream's rows. Duplicates are counted when their time has come."""
-
-    rows: int = 0
-    late: int = 0
-    rejected: int = 0
-    duplicates: int = 0
-
-
-@frozen
-class Report:
-    """An engine's figures so far."""
-
-    streams: Mapping[str, StreamCount]
-    answers: Mapping[str, int]
-    steps: int
-    state: int  # rows held now
-    state_high: int  # the most rows held after any step
 
 
 @frozen
@@ -109,11 +72,15 @@ class Engine:
         of it. A long run does without. `checked`: the rows of tables have been, as in `take`."""
         if not program.ok:
             raise EngineError("the program has errors")
+        check_allowed(program)
         self.program, self.schema = program, program.schema
         self.outputs = program.contract.outputs
         self.remembers = remember
         self.late: list[Late] = []
         self.rejects: list[Reject] = []
+        self.errors: list[Skipped] = []
+        self._error_rules = {p: rule.span.place for p, rule in (program.errors or {}).items()}
+        self._skipped = dict.fromkeys(self._error_rules.values(), 0)
         self.progress = Progress.of(program)
         self.buffers = {stream: Buffer() for stream in self.schema.streams}
         self.checkers = {
@@ -242,6 +209,10 @@ class Engine:
                         self._memory[name] += rows
         for name in self.outputs:
             self._answers[name] += len(released.get(name, ()))
+        for name, rule in self._error_rules.items():
+            rows = in_order(released.get(name, ()))
+            self._skipped[rule] += len(rows)
+            self.errors += (Skipped(rule, str(why), str(values)) for *_, why, values in rows)
         self._measure()
         return {name: in_order(released.get(name, ())) for name in self.outputs}
 
@@ -302,7 +273,14 @@ class Engine:
             )
             for name in self.checkers
         }
-        return Report(counts, dict(self._answers), self._steps, self._state, self._state_high)
+        return Report(
+            counts,
+            dict(self._answers),
+            dict(self._skipped),
+            self._steps,
+            self._state,
+            self._state_high,
+        )
 
     @property
     def doubts(self) -> list[str]:
@@ -333,6 +311,7 @@ class Engine:
             "late": self._late,
             "rejected": self._rejected,
             "answers": self._answers,
+            "skipped": self._skipped,
             "steps": self._steps,
             "state": [self._state, self._state_high],
             "remembers": self.remembers,
@@ -364,6 +343,7 @@ class Engine:
             self.checkers[name].saw_time = True
         self._rows, self._late = dict(figures["rows"]), dict(figures["late"])
         self._rejected, self._answers = dict(figures["rejected"]), dict(figures["answers"])
+        self._skipped = dict(figures["skipped"])
         self._steps = figures["steps"]
         self._state, self._state_high = figures["state"]
         self._memory = {name: list(tables[f"memory {name}"]) for name in self._memory}
@@ -373,7 +353,7 @@ class Engine:
         self._resumable.load(
             {k.removeprefix(start): list(v) for k, v in tables.items() if k.startswith(start)}
         )
-        self.late, self.rejects = [], []
+        self.late, self.rejects, self.errors = [], [], []
 
     @property
     def _resumable(self) -> Resumable:

@@ -52,7 +52,19 @@ def sha256(data: bytes) -> str:
 
 
 def fingerprint(program: Program) -> str:
-    """What must be the same for a run to continue: the program without its tests."""
+    """What must be the same for a run to continue: the program without its tests, and whether
+    it skips what cannot be computed."""
     module = program.module
     kept = tuple(s for s in module.statements if not isinstance(s, Test))
-    return sha256(f"{program.mode.value}\n{pretty(evolve(module, statements=kept))}".encode())
+    mode = program.mode.value if program.errors is None else f"{program.mode.value} skip"
+    python = "".join(f"{sha256(s.text.encode())}\n" for s in program.closed.python)
+    return sha256(f"{python}{mode}\n{pretty(evolve(module, statements=kept))}".encode())
+
+
+def difference(program: Program, known: str) -> str | None:
+    """Why a run with this fingerprint cannot be continued with a program."""
+    if known == fingerprint(program):
+        return None
+    if known == fingerprint(evolve(program, errors={} if program.errors is None else None)):
+        return "was made with another --on-error"
+    return "is of another program, or of an older form of this one"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import fsum, isclose, isfinite
 from typing import Any
@@ -12,7 +13,8 @@ from streamlog.analysis.patterns import PatternError, compiled
 from streamlog.runtime.errors import EvaluationError as EvaluationError
 from streamlog.runtime.executor import BEGIN, END
 from streamlog.runtime.scalars import SCALARS
-from streamlog.syntax.ast import INT64_MAX, INT64_MIN
+from streamlog.runtime.values import written
+from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
 
 # What evaluating rules and queries may raise, besides.
 ERRORS = (EvaluationError, ZeroDivisionError, OverflowError, TypeError)
@@ -87,6 +89,35 @@ def matches(text: str, pattern: str) -> bool:
         raise EvaluationError(f"`{pattern}` is not a regular expression: {error}") from None
 
 
+# ---------------------------------------------------------------- what cannot be computed
+
+
+def failure(*parts: Callable[[], Any]) -> str:
+    """Why parts of a rule have no value: of the first that has none, unless one is false."""
+    first = ""
+    for part in parts:
+        try:
+            if not part():
+                return ""
+        except ERRORS as error:
+            first = first or reason(error)
+    return first
+
+
+def fits(_: Any) -> bool:
+    """What has been computed is one of its type's values."""
+    return True
+
+
+def values(*named: Any) -> str:
+    """Names with types, and values, as JSON."""
+    found = {}
+    for title, value in zip(named[::2], named[1::2], strict=True):
+        name, _, kind = title.partition(" ")
+        found[name] = written(value, Type(kind) if kind else None)
+    return json.dumps(found, ensure_ascii=False)
+
+
 # -------------------------------------------------------------- lists in the order of time
 
 
@@ -138,6 +169,12 @@ FUNCTIONS: dict[str, Any] = {
     "ceil": ceil,
     "substr": substr,
     "matches": matches,
+    "ERRORS": ERRORS,
+    "failure": failure,
+    "fits": fits,
+    "values": values,
+    "contains": str.__contains__,
+    "starts_with": str.startswith,
     "bisect_left": bisect_left,
     "bisect_right": bisect_right,
     "between": between,

@@ -75,6 +75,8 @@ class Unreadable:
 
 # The columns of reports on rejected and late rows.
 REPORT: tuple[str, ...] = ("stream", "where", "reason", "row")
+# And of those on solutions of rules that cannot be computed.
+SKIPPED: tuple[str, ...] = ("rule", "reason", "values")
 
 
 @frozen

@@ -29,6 +29,7 @@ from streamlog.rewrite.desugar import desugar
 from streamlog.runtime.executor import Row
 from streamlog.runtime.functions import ERRORS, FUNCTIONS, reason, whole
 from streamlog.runtime.indexes import fill
+from streamlog.runtime.python_functions import callables
 from streamlog.syntax.ast import (
     Body,
     Comparison,
@@ -143,6 +144,7 @@ class Solver:
     def __init__(self, program: Program, types: TypeTable, relation: Relation) -> None:
         self.types, self.relation = types, relation
         self.open = program.safety.open
+        self.python = callables(program.closed)
         schema = program.schema
         unlisted = {p: evolve(schema[p], temporal=False) for p, at in self.open.items() if at}
         self.schema = evolve(schema, predicates={**schema.predicates, **unlisted})
@@ -163,7 +165,7 @@ class Solver:
             found = f"yield {as_tuple(map(python, shown))}"
             nest = Nest(out, self.types, statement, self._index)
             nest.chain(steps, given, read, lambda: out(found))
-        solve: Solutions = out.run(_SOURCE, FUNCTIONS)["solve"]
+        solve: Solutions = out.run(_SOURCE, {**FUNCTIONS, **self.python})["solve"]
         return solve
 
     def by_head(

@@ -17,6 +17,8 @@ from streamlog.syntax.ast import Rule, Value
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import variables
 
+WITH_RULE = " in the rule at "  # in the message of an error whose rule is known
+
 
 class Rounds:
     """How many rounds a recursion has gone without time moving on."""
@@ -88,7 +90,7 @@ def explained(
         f"{variable} = {shown(written(value, settled(types.variable(rule, variable))))}"
         for variable, value in values.items()
     ]
-    where = f" in the rule at {place(rule)}: {in_a_line(rule)}"
+    where = f"{WITH_RULE}{place(rule)}: {in_a_line(rule)}"
     with_values = f" (with {', '.join(named)})" if named else ""
     return EvaluationError(f"{reason(error)}{where}{with_values}", rule, values)
 
@@ -141,5 +143,4 @@ def in_a_line(rule: Rule) -> str:
 
 
 def place(rule: Rule) -> str:
-    line, _ = rule.span.source.position(rule.span.start)
-    return f"{rule.span.source.path}:{line}"
+    return rule.span.place

@@ -6,11 +6,13 @@ for is not computed, except that recursion over DataFrames runs when `run` is ca
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 
 from attrs import field, frozen
 from pyspark.sql import DataFrame, SparkSession
 
+from streamlog import prepared
 from streamlog.compiler import Planned, Program
 from streamlog.plan.parts import Strategy, stages
 from streamlog.plan.paths import Paths, Unlike
@@ -18,16 +20,20 @@ from streamlog.plan.pivot import how_many
 from streamlog.plan.recognise import recursions
 from streamlog.plan.strategies import NO_PATHS, Choice, choose
 from streamlog.runtime.columns import ColumnTypes, column_types
+from streamlog.runtime.errors import EvaluationError
 from streamlog.runtime.evaluation import Moment, context
 from streamlog.runtime.executor import BEGIN, END, Limits
 from streamlog.runtime.frontier import Frontiers
-from streamlog.runtime.ingest import REPORT
+from streamlog.runtime.ingest import REPORT, SKIPPED
+from streamlog.runtime.python_functions import check_allowed
+from streamlog.spark import wire
 from streamlog.spark.evaluation import Batch, Evaluation, release
 from streamlog.spark.failures import explained
 from streamlog.spark.graph_calls import available
 from streamlog.spark.inputs import Inputs, check_given
 from streamlog.spark.session import Jobs, session, usable
 from streamlog.spark.sinks import shown
+from streamlog.spark.skipped import SKIPPED_TYPES, rules_of_errors, skipped
 
 
 @frozen
@@ -52,7 +58,11 @@ class Answers(Mapping[str, DataFrame]):
     types: ColumnTypes
     metrics: Metrics
     inputs: Inputs = field(repr=False)
+    # After an error in an answer: the rule that it comes from, and for which values, if a rule is
+    # to blame.
+    blame: Callable[[], EvaluationError | None] = field(repr=False)
     _batch: Batch = field(repr=False)
+    _rules: Mapping[str, str] = field(repr=False)  # by the predicate of its errors
 
     def __getitem__(self, name: str) -> DataFrame:
         return self.outputs[name]
@@ -73,6 +83,15 @@ class Answers(Mapping[str, DataFrame]):
         """None: the data are complete."""
         return self.rejects.limit(0)
 
+    @property
+    def errors(self) -> DataFrame:
+        """With `on_error="skip"`, what cannot be computed: rule, reason, values."""
+        found = skipped({p: self.relations[p] for p in self._rules}, self._rules)
+        if found is None:
+            columns = wire.columns(SKIPPED_TYPES)
+            found = self.inputs.spark.createDataFrame([], columns)
+        return found.toDF(*SKIPPED)
+
     def release(self) -> None:
         """Free what was kept for answers that are read several times."""
         release(self._batch)
@@ -87,14 +106,19 @@ def run(
     spark: SparkSession | None = None,
     kernels: int | None = None,
     empty: Collection[str] = (),
+    on_error: str = "stop",
+    allow_python: bool = False,
 ) -> Answers:
     """Evaluate a compiled program over the rows of its streams and tables.
 
     Columns are matched by name, else by position. Files that the program names with `from` are
     read when no DataFrame is given; an input that has no rows must be named in `empty`, so that
     none is forgotten. `strategy` overrides the choice for recursive rules, `kernels`
-    that of how many kernels share the rows of rules that have a pivot.
+    that of how many kernels share the rows of rules that have a pivot. With `on_error="skip"`
+    what cannot be computed is left out, and is in `Answers.errors`; `allow_python` lets the program
+    call the functions of Python that it declares.
     """
+    program = prepared(program, on_error, allow_python)
     check_given(program, inputs, empty)
     frames = list(inputs.values())
     spark = usable(frames[0].sparkSession) if frames and spark is None else spark or session()
@@ -111,6 +135,7 @@ def evaluate(
     kernels: int | None = None,
 ) -> Answers:
     """`run`, for inputs that are known to be the program's."""
+    check_allowed(program)
     spark, closed = given.spark, program.closed
     types = column_types(closed, given.types)
     rows = given.checked(types)
@@ -134,8 +159,12 @@ def evaluate(
         sliced=False,
         paths={pred: paths for pred, paths in found.items() if isinstance(paths, Paths)},
     )
-    with explained(), Jobs(spark, "streamlog: evaluate", evaluation.limits.seconds) as jobs:
-        batch = evaluation.run(rows, {}, {}, _at_the_end(closed, evaluation, rows))
+    batch, most = Batch(), evaluation.limits.seconds
+    with explained(), Jobs(spark, "streamlog: evaluate", most) as jobs:
+        moment = _at_the_end(closed, evaluation, rows)
+        blame = partial(evaluation.blame, batch, moment)
+        with explained(blame):
+            evaluation.evaluate(batch, rows, {}, moment)
     relations = {
         p: relation.new if relation.new is not None else evaluation.frame(p, [])
         for p, relation in batch.relations.items()
@@ -143,7 +172,8 @@ def evaluate(
     names = program.schema.column_names
     outputs = {p: shown(relations[p], names[p], types[p]) for p in program.contract.outputs}
     metrics = Metrics(chosen, missing, jobs.count, batch.rounds)
-    return Answers(outputs, relations, types, metrics, given, batch)
+    rules = rules_of_errors(program)
+    return Answers(outputs, relations, types, metrics, given, blame, batch, rules)
 
 
 def _at_the_end(program: Planned, evaluation: Evaluation, rows: Mapping[str, DataFrame]) -> Moment:

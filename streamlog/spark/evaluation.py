@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import reduce
@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.compiler import Planned
-from streamlog.plan.parts import Stage, Strategy
+from streamlog.plan.parts import Stage, Strategy, part
 from streamlog.plan.paths import Paths, base_rules
 from streamlog.plan.pivot import Pivot, find
 from streamlog.plan.sql import Version
@@ -21,16 +21,26 @@ from streamlog.plan.steps import RulePlan
 from streamlog.plan.strategies import NO_PATHS
 from streamlog.runtime import evaluation
 from streamlog.runtime.columns import ColumnTypes
+from streamlog.runtime.errors import EvaluationError
 from streamlog.runtime.evaluation import Moment, Slice
 from streamlog.runtime.executor import Limits, Row
 from streamlog.runtime.fixpoint import Total as AnyTotal
+from streamlog.runtime.rounds import WITH_RULE
 from streamlog.spark import graph, sums, tasks, wire
-from streamlog.spark.failures import lacks_memory, out_of_memory
+from streamlog.spark.failures import in_our_words, lacks_memory, out_of_memory
 from streamlog.spark.fixpoint import Total
 from streamlog.syntax.ast import Type
 
 Batch = evaluation.Batch[DataFrame]
 Relation = evaluation.Relation[DataFrame]
+
+
+def _new(relation: Relation) -> list[DataFrame]:
+    return [] if relation.new is None else [relation.new]
+
+
+def _all(relation: Relation) -> list[DataFrame]:
+    return relation.pieces
 
 
 def release(batch: Batch) -> None:
@@ -85,16 +95,22 @@ class Evaluation(evaluation.Evaluation[DataFrame]):
             for number, stage in enumerate(self.stages)
         ]
 
-    def run(
-        self,
-        arrived: Mapping[str, DataFrame],
-        kept: Mapping[str, DataFrame],
-        states: Mapping[int, DataFrame],
-        moment: Moment,
-    ) -> Batch:
-        batch = Batch(states=dict(states))
-        self.evaluate(batch, arrived, kept, moment)
-        return batch
+    def blame(self, batch: Batch, moment: Moment) -> EvaluationError | None:
+        """Which rule a query has failed in, and for which values: a kernel evaluates the same
+        rules over the same rows, stage by stage."""
+        for stage in self.stages:
+            if stage.strategy is not Strategy.KERNEL:
+                plan = part(self.plan, stage.components)
+                shipped = tasks.shipped(self.program, plan)
+                job = tasks.Job(shipped, moment.progress, moment.spoken_of, self.limits, self.width)
+                try:
+                    tasks.run(self._for_kernels(job, stage, batch, _all), job).count()
+                except PySparkException as error:
+                    found = in_our_words(error)
+                    if isinstance(found, EvaluationError) and WITH_RULE in str(found):
+                        return found
+                    return None
+        return None
 
     # ------------------------------------------------------------------------- frames
 
@@ -182,16 +198,7 @@ class Evaluation(evaluation.Evaluation[DataFrame]):
             pivot,
             1 if pivot is None else self.kernels,
         )
-        begun = self.spark.range(job.kernels).select(
-            F.lit(True).alias("c0"), F.col("id").alias(wire.PART)
-        )
-        rows = wire.packed(begun, tasks.BEGUN, (Type.BOOL,), self.width)
-        given = [p for c in plan.components for p in c.preds if p not in stage.preds]
-        for pred in given:
-            new = batch.relations[pred].new
-            if new is not None:
-                new = tasks.seated(new, job, pred)
-                rows = rows.unionAll(wire.packed(new, pred, self.types[pred], self.width))
+        rows = self._for_kernels(job, stage, batch, _new)
         if (state := batch.states.get(number)) is not None:
             rows = rows.unionAll(state)
         out = tasks.run(rows, job).persist()
@@ -199,3 +206,22 @@ class Evaluation(evaluation.Evaluation[DataFrame]):
         for pred in stage.preds:
             batch.relations[pred].new = wire.unpacked(out, tasks.ANSWER + pred, self.types[pred])
         batch.states[number] = out.where(F.col(wire.TABLE).startswith(tasks.STATE))
+
+    def _for_kernels(
+        self,
+        job: tasks.Job,
+        stage: Stage,
+        batch: Batch,
+        pieces: Callable[[Relation], Iterable[DataFrame]],
+    ) -> DataFrame:
+        """What a stage reads from elsewhere, each row with its kernel."""
+        begun = self.spark.range(job.kernels).select(
+            F.lit(True).alias("c0"), F.col("id").alias(wire.PART)
+        )
+        rows = wire.packed(begun, tasks.BEGUN, (Type.BOOL,), self.width)
+        read = {p for c in job.program.plan.components for p in c.preds} - set(stage.preds)
+        for pred in sorted(read):
+            for piece in pieces(batch.relations[pred]):
+                own = tasks.seated(piece, job, pred)
+                rows = rows.unionAll(wire.packed(own, pred, self.types[pred], self.width))
+        return rows

@@ -25,7 +25,7 @@ from streamlog.runtime.executor import BEGIN, END, Limits, Row
 from streamlog.runtime.frontier import Frontiers
 from streamlog.runtime.keeping import Keeping, Kept
 from streamlog.spark import wire
-from streamlog.spark.evaluation import Evaluation, release
+from streamlog.spark.evaluation import Batch, Evaluation, release
 from streamlog.spark.failures import explained
 from streamlog.spark.session import Jobs, session
 
@@ -70,10 +70,12 @@ class SparkExecutor:
         evaluation = self._evaluation()
         frame = evaluation.frame
         with explained(), Jobs(self.spark, "streamlog: step", self.limits.seconds):
-            batch = evaluation.run(
+            states = {n: self._stored(state, evaluation) for n, state in self._states.items()}
+            batch = Batch(states=states)
+            evaluation.evaluate(
+                batch,
                 {n: frame(n, rows) for n, rows in inputs.items()},
                 {n: frame(n, rows) for n, rows in self._kept.items() if rows},
-                {n: self._stored(state, evaluation) for n, state in self._states.items()},
                 moment,
             )
             derived = {p for s in evaluation.stages for p in s.preds} | {TICK}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JError
@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 
 from streamlog.runtime.executor import LimitError
 from streamlog.runtime.functions import EvaluationError
+from streamlog.runtime.rounds import WITH_RULE
 from streamlog.runtime.sources import SourceError
 
 # The last line of the traceback of a task.
@@ -50,12 +51,15 @@ def out_of_memory(what: str) -> LimitError:
 
 
 @contextmanager
-def explained() -> Iterator[None]:
-    """Errors of rules, raised in a task or by a query, as those that the kernel raises."""
+def explained(blame: Callable[[], EvaluationError | None] = lambda: None) -> Iterator[None]:
+    """Errors of rules, raised in a task or by a query, as those that the kernel raises. A query
+    does not know its rule; `blame` finds that."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
         found = in_our_words(error) if isinstance(error, PySparkException) else None
+        if isinstance(found, EvaluationError) and WITH_RULE not in str(found):
+            found = blame() or found
         if found is None and lacks_memory(error):
             found = out_of_memory("a query")
         raise found or error from error

@@ -11,10 +11,12 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from streamlog import prepared
 from streamlog.compiler import Program
 from streamlog.plan.parts import Strategy
 from streamlog.runtime.columns import column_types
 from streamlog.runtime.executor import Limits
+from streamlog.runtime.python_functions import check_allowed
 from streamlog.spark.arrivals import LATE, REJECTS
 from streamlog.spark.delivery import Sink
 from streamlog.spark.failures import in_our_words
@@ -23,8 +25,11 @@ from streamlog.spark.holding import held
 from streamlog.spark.inputs import InputError, Inputs, check_given
 from streamlog.spark.run_status import Figures, Status, Watch, status_of
 from streamlog.spark.session import usable
+from streamlog.spark.skipped import ERRORS
 from streamlog.spark.streaming import Run
 
+# What goes to sinks that are not outputs.
+WHAT = {REJECTS: "rejected rows", LATE: "late rows", ERRORS: "what cannot be computed"}
 _PATIENCE = 2.0  # seconds
 
 
@@ -99,19 +104,24 @@ def start(
     limits: Limits | None = None,
     kernels: int | None = None,
     empty: Collection[str] = (),
+    on_error: str = "stop",
+    allow_python: bool = False,
 ) -> Running:
     """Evaluate a compiled program over streaming DataFrames.
 
     `inputs` has a streaming DataFrame for each stream, and DataFrames for tables; inputs that have
-    no rows are named in `empty`. `sinks` has for
-    each output, and for `rejects` and `late`, a folder or a function that takes the new answers
-    and the number of the micro-batch. `trigger` is Spark's: `{"processingTime": "1 second"}`,
+    no rows are named in `empty`. `sinks` has for each output, and for `rejects` and `late`, a
+    folder or a function that takes the new answers and the number of the micro-batch. With
+    `on_error="skip"` what cannot be computed is left out, and goes to the sink `errors`;
+    `allow_python` lets the program call the functions of Python that it declares. `trigger` is
+    Spark's: `{"processingTime": "1 second"}`,
     `{"availableNow": True}`. A run that was stopped or killed is continued by the same call, with
     as many kernels as it was begun with: one for each core, unless `kernels` says otherwise.
     """
     frames = [frame for frame in inputs.values() if frame.isStreaming]
     if not frames:
         raise InputError("none of the DataFrames is a streaming one; `run` is for complete data")
+    program = prepared(program, on_error, allow_python)
     check_given(program, inputs, empty)
     given = Inputs.of(usable(frames[0].sparkSession), program, inputs, empty)
     return started(
@@ -139,11 +149,12 @@ def started(
 ) -> Running:
     """`start`, for inputs that are known to be the program's."""
     for name in program.contract.outputs:
-        if name in (REJECTS, LATE):
-            raise InputError(f"the sink `{name}` is for {name} rows: rename the output `{name}`")
+        if name in (REJECTS, LATE, ERRORS):
+            raise InputError(f"the sink `{name}` is for {WHAT[name]}: rename the output `{name}`")
     for name in sinks:
-        if name not in (*program.contract.outputs, REJECTS, LATE):
+        if name not in (*program.contract.outputs, REJECTS, LATE, ERRORS):
             raise InputError(f"the program has no output `{name}`")
+    check_allowed(program)
     types = column_types(program.closed, given.types)
     with ExitStack() as holding:
         holding.enter_context(held(Files(given.spark, checkpoint)))

@@ -29,6 +29,7 @@ from streamlog.compiler import Program
 from streamlog.runtime.envelope import (
     CheckpointError,
     body_sha256,
+    difference,
     fingerprint,
     opened,
     sealed,
@@ -139,10 +140,9 @@ class Store:
             self.files.write("run.json", sealed(body))
             return kernels
         known = opened(found, "run.json")
-        if known["program"] != fingerprint(program):
+        if reason := difference(program, known["program"]):
             raise CheckpointError(
-                f"'{self.files.root}' is of another program, or of an older form of this one; "
-                "start the changed program with a new folder"
+                f"'{self.files.root}' {reason}; start the changed program with a new folder"
             )
         number: int = known["kernels"]
         if known["layout"] != layout(number):

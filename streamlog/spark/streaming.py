@@ -21,17 +21,18 @@ from streamlog.plan.parts import Strategy, stages
 from streamlog.plan.pivot import how_many
 from streamlog.plan.strategies import choose
 from streamlog.runtime.columns import ColumnTypes
+from streamlog.runtime.errors import EvaluationError
 from streamlog.runtime.evaluation import Moment, context
 from streamlog.runtime.executor import Limits
 from streamlog.runtime.frontier import Frontiers
-from streamlog.runtime.ingest import REPORT
+from streamlog.runtime.ingest import REPORT, SKIPPED
 from streamlog.runtime.keeping import Keeping
 from streamlog.runtime.progress import Progress
 from streamlog.spark import arrival
 from streamlog.spark.arrival import Seen
 from streamlog.spark.arrivals import LATE, REJECTS, Arrivals
 from streamlog.spark.delivery import Delivery, Sink
-from streamlog.spark.evaluation import Evaluation, release
+from streamlog.spark.evaluation import Batch, Evaluation, release
 from streamlog.spark.failures import explained
 from streamlog.spark.files import Files
 from streamlog.spark.ingest import doubt_of
@@ -40,6 +41,7 @@ from streamlog.spark.reading import Reading
 from streamlog.spark.retained_rows import ROWS, Counts, RetainedRows
 from streamlog.spark.run_status import Figures, Record
 from streamlog.spark.session import Jobs
+from streamlog.spark.skipped import ERRORS, SKIPPED_TYPES, rules_of_errors, skipped
 from streamlog.spark.store import PULSE, Commit, Store, is_new
 
 
@@ -62,6 +64,7 @@ class Run:
         self.spark, self.program, self.inputs, self.types = spark, program, inputs, types
         self.schema, self.delivery = program.schema, Delivery(spark, sinks)
         self.outputs = program.contract.outputs
+        self.errors = rules_of_errors(program)
         closed = program.closed
         self.choices = choose(context(closed, types), strategy)
         strategies = {p: c.strategy for p, c in self.choices.items()}
@@ -75,11 +78,12 @@ class Run:
         self.evaluation = evaluation.within(spark, self.store.kernels)
         self.progress = Progress.of(program)
         self.reading = Reading(self.store, inputs, program)
-        keeping = Keeping(closed, strategies)
-        self.retained = RetainedRows(self.store, keeping, types, self.width, self.outputs)
+        keeping, stored = Keeping(closed, strategies), (*self.outputs, *self.errors)
+        self.retained = RetainedRows(self.store, keeping, types, self.width, stored)
         self.arrivals = Arrivals(inputs, self.progress, self.retained)
         self._restore()
         self.record = Record()
+        self._blame: Callable[[], EvaluationError | None] = lambda: None
 
     def _restore(self) -> None:
         """Where the last run has left it, if all that it has left is there."""
@@ -125,7 +129,10 @@ class Run:
         if batch != (0 if last is None else last.batch + 1):
             raise self.store.refused(f"'spark' goes on with batch {batch}, but not 'commits'")
         began, most = time.monotonic(), self.evaluation.limits.seconds
-        with explained(), Jobs(self.spark, f"streamlog: batch {batch}", most) as jobs:
+        with (
+            explained(lambda: self._blame()),
+            Jobs(self.spark, f"streamlog: batch {batch}", most) as jobs,
+        ):
             commit, figures = self._evaluated(new, batch, offsets)
         if self.progress.may_follow:
             self.store.pulse(batch)
@@ -148,9 +155,9 @@ class Run:
         moment = Moment(before, self._frontiers(), self.progress.values(), self.arrivals.spoken_of)
         needed = self.retained.needed(spark, before)
         states = self.retained.states(spark, len(self.evaluation.stages))
-        result = self.evaluation.within(spark, self.store.kernels).run(
-            arrived.rows, needed, states, moment
-        )
+        evaluation, result = self.evaluation.within(spark, self.store.kernels), Batch(states=states)
+        self._blame = partial(evaluation.blame, result, moment)
+        evaluation.evaluate(result, arrived.rows, needed, moment)
         shelves = arrived.shelves | self.retained.of_batch(spark, result, moment.now)
         counts = self.retained.write(spark, shelves, batch)
         folders = self.retained.folders(spark, counts, batch, moment.now)
@@ -159,11 +166,12 @@ class Run:
         if new is not None:
             new.unpersist()
         answers = {p: counts.get(ROWS + p, (0, None))[0] for p in self.outputs}
+        failed = {p: counts.get(ROWS + p, (0, None))[0] for p in self.errors}
         commit = Commit(
             batch,
             {s: (c.progress, c.seen, c.reached, c.ended) for s, c in self.progress.clocks.items()},
             moment.spoken_of,
-            self._counted(arrived.seen, answers),
+            self._counted(arrived.seen, answers, failed),
             folders,
             {p: tuple(t.value for t in types) for p, types in self.types.items()},
             offsets,
@@ -182,19 +190,30 @@ class Run:
 
     def _deliver(self, spark: SparkSession, counts: Counts, batch: int) -> None:
         """New answers to their sinks."""
-        names = self.program.schema.column_names
+        names, written = self.program.schema.column_names, self.retained.written
         for name in self.delivery.sinks:
+            if name == ERRORS:
+                preds = [p for p in self.errors if ROWS + p in counts]
+                found = {p: written(spark, batch, ROWS + p, self.types[p]) for p in preds}
+                errors = skipped(found, self.errors)
+                if errors is None:
+                    self.delivery.nothing(name, batch)
+                else:
+                    self.delivery.deliver(name, errors, SKIPPED, SKIPPED_TYPES, batch)
+                continue
             if name in (REJECTS, LATE):
                 shelf, columns, types = name, REPORT, REPORT_TYPES
             else:
                 shelf, columns, types = ROWS + name, names[name], self.types[name]
             if shelf in counts:
-                rows = self.retained.written(spark, batch, shelf, types)
+                rows = written(spark, batch, shelf, types)
                 self.delivery.deliver(name, rows, columns, types, batch)
             else:
                 self.delivery.nothing(name, batch)
 
-    def _counted(self, seen: Mapping[str, Seen], answers: Mapping[str, int]) -> dict[str, Any]:
+    def _counted(
+        self, seen: Mapping[str, Seen], answers: Mapping[str, int], failed: Mapping[str, int]
+    ) -> dict[str, Any]:
         """The figures of the run so far."""
         old = self.store.last.figures if self.store.last else {}
         streams = dict(old.get("streams", {}))
@@ -205,6 +224,9 @@ class Run:
         total = dict(old.get("answers", {}))
         for name, count in answers.items():
             total[name] = total.get(name, 0) + count
+        errors = dict(old.get("skipped", {}))
+        for pred, count in failed.items():
+            errors[self.errors[pred]] = errors.get(self.errors[pred], 0) + count
         tables = old.get("tables") or {
             name: [count.rows, count.rejected] for name, count in self.inputs.counts().items()
         }
@@ -212,4 +234,10 @@ class Run:
         for name, found in seen.items():
             if found.odd and name not in doubts:
                 doubts[name] = doubt_of(self.program, name, found.odd)
-        return {"streams": streams, "tables": tables, "answers": total, "doubts": doubts}
+        return {
+            "streams": streams,
+            "tables": tables,
+            "answers": total,
+            "skipped": errors,
+            "doubts": doubts,
+        }

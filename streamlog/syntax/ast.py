@@ -379,6 +379,18 @@ class Use:
     span: Span = _span()
 
 
+@frozen
+class Function:
+    """`function risk(float, string): float from "risk.py".`"""
+
+    name: str
+    args: tuple[Type, ...]
+    result: Type
+    path: str
+    span: Span = _span()
+    file: str | None = field(default=None, eq=False, repr=False, kw_only=True)  # once it is found
+
+
 # ------------------------------------------------------------------------------- the tests
 
 
@@ -464,7 +476,7 @@ class Test:
     span: Span = _span()
 
 
-Statement: TypeAlias = Rule | Fact | Query | Stream | Table | Output | Use | Test
+Statement: TypeAlias = Rule | Fact | Query | Stream | Table | Output | Use | Function | Test
 
 
 @frozen

@@ -15,6 +15,7 @@ from streamlog.syntax.ast import (
     Expect,
     ExpectFrom,
     ExpectNone,
+    Function,
     Given,
     Option,
     Output,
@@ -163,6 +164,13 @@ def answer(tokens: Tokens, start: int, found: list[Any]) -> PredName:
 
 def use(tokens: Tokens, start: int, found: list[Any]) -> Use:
     return Use(_text(tokens, found[0]), span=tokens.span(start, found[-1] + 1))
+
+
+def function(tokens: Tokens, start: int, found: list[Any]) -> Function:
+    name, *types, path, end = found
+    *args, result = (_type(tokens, at) for at in types)
+    span = tokens.span(start, end + 1)
+    return Function(tokens.text(name), tuple(args), result, _text(tokens, path), span=span)
 
 
 def test_name(tokens: Tokens, start: int, found: list[Any]) -> str:

@@ -153,7 +153,7 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
 
     # Clauses come first because most statements are clauses.
     named, texted = WORD, _word_class("SV")
-    head = atom_unless(f"[do]{named}|u{texted}")
+    head = atom_unless(f"[dok]{named}|u{texted}")
     count = Kind("N", "a number", make=_last)
     order = _with(_chain(term, arithmetic) - pp.Opt(Kind("[cq]", make=_last)), limits.order)
     per = _with(_chain(term, arithmetic), limits.term)
@@ -192,12 +192,18 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     output = Kind(f"o(?={named})") - _listed(answer) - dot
     use = Kind(f"u(?={texted})") - text - dot
 
+    named_function = Kind(f"k(?={named})") - Kind(WORD, "a function", make=_last)
+    types = opening - pp.Opt(_listed(type_name)) - Kind(r"\)", "`)`")
+    file = Kind("f", "`from`") - text
+    function = named_function - types - Kind(":", "`:`") - type_name - file - dot
+
     statement = pp.MatchFirst(
         [
             _with(clauses, clause),
             _with(declaration, declare.declaration),
             _with(output, declare.output),
             _with(use, declare.use),
+            _with(function, declare.function),
             _with(Kind(QUERY) - body - dot, query),
         ]
     )

@@ -7,13 +7,13 @@ from pathlib import Path
 from attrs import evolve
 
 from streamlog.diagnostics import Diagnostic, Source, Span, finding
-from streamlog.syntax.ast import Module, Statement, Use
+from streamlog.syntax.ast import Function, Module, Statement, Use
 from streamlog.syntax.parse import parse
 
 
 def load(module: Module, root: Path | None) -> tuple[Module, tuple[Diagnostic, ...]]:
     """`root` is the folder of the program, below which it may use files; None for no folder."""
-    if not any(isinstance(s, Use) for s in module.statements):
+    if not any(isinstance(s, Use | Function) for s in module.statements):
         return module, ()
     loader = _Loader(root)
     if root is not None:
@@ -31,12 +31,17 @@ class _Loader:
 
     def add(self, module: Module, folder: Path | None) -> None:
         for statement in module.statements:
-            if not isinstance(statement, Use):
+            if not isinstance(statement, Use | Function):
                 self.statements.append(statement)
                 continue
             found = self._locate(statement, folder)
             if isinstance(found, Diagnostic):
                 self.diagnostics.append(found)
+            elif isinstance(statement, Function):  # nothing but its name is looked at
+                if not found.is_file():
+                    reason = f"`{statement.path}` cannot be read: no such file"
+                    self.diagnostics.append(finding("SL0107", reason, statement.span))
+                self.statements.append(evolve(statement, file=str(found)))
             elif found not in self.seen:
                 self.seen.add(found)
                 self._add_file(found, statement)
@@ -50,7 +55,7 @@ class _Loader:
         self.diagnostics += diagnostics
         self.add(module, path.parent)
 
-    def _locate(self, use: Use, folder: Path | None) -> Path | Diagnostic:
+    def _locate(self, use: Use | Function, folder: Path | None) -> Path | Diagnostic:
         if folder is None or self.root is None:
             return finding(
                 "SL0107",

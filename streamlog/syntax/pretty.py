@@ -309,6 +309,10 @@ def layout(node: ast.Statement | ast.Step) -> Layout:
         return Layout("output", tuple((_answer(p), p.span) for p in node.preds))
     if isinstance(node, ast.Use):
         return Layout(f"use {quoted(node.path)}", ())
+    if isinstance(node, ast.Function):
+        types = ", ".join(map(str, node.args))
+        source = quoted(node.path)
+        return Layout(f"function {node.name}({types}): {node.result} from {source}", ())
     if isinstance(node, ast.Test):
         return Layout(f"test {quoted(node.name)}", (), " {")
     return _step_layout(node)

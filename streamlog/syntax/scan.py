@@ -25,6 +25,7 @@ KEYWORDS = {
     "table": "d",
     "output": "o",
     "use": "u",
+    "function": "k",
     "test": "t",
     "from": "f",
     "where": "h",

@@ -23,7 +23,8 @@ must not happen to a program that the compiler accepts (`UndefinedError`).
   aggregate together; rules with other aggregates are aggregated one by one.
 - A **failure** (overflow, division by zero, …) in a solution that all other literals of the body
   accept is an `EvaluationError`, whatever the order of the literals; where another literal is
-  false there is no solution and so no failure. Only failures in the model itself count.
+  false there is no solution and so no failure. Only failures in the model itself count. A program
+  may also go on without these solutions (`model_without_failures`).
 - Facts in the program's text count like rows from outside, for derived predicates too; `tick` is
   every timestamp of a row of a stream, text included.
 """
@@ -33,6 +34,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, TypeAlias
+
+from attrs import frozen
 
 from oracle import values
 from oracle.values import Row, ValueFailure
@@ -81,6 +84,25 @@ class EndlessError(Exception):
 
 def model(compilation: Program, facts: Mapping[str, Iterable[Row]]) -> dict[str, set[Row]]:
     """The rows of every predicate without open positions, inputs included."""
+    found, failures = model_without_failures(compilation, facts)
+    for failure in failures:
+        raise EvaluationError(failure.text)
+    return found
+
+
+@frozen
+class Failed:
+    """A solution that has no value: its rule, and the values of those variables that have one."""
+
+    text: str
+    place: str
+    values: Mapping[str, Any]
+
+
+def model_without_failures(
+    compilation: Program, facts: Mapping[str, Iterable[Row]]
+) -> tuple[dict[str, set[Row]], list[Failed]]:
+    """The model when solutions that fail are left out, and those."""
     program = _Program(compilation, facts)
     levels = [_Level(program, None)]
     while True:
@@ -91,19 +113,18 @@ def model(compilation: Program, facts: Mapping[str, Iterable[Row]]) -> dict[str,
         _check_alternation(levels, program)
         if len(levels) > MOST_LEVELS:
             raise EndlessError(f"no model after {MOST_LEVELS} levels")
+    failures: list[Failed] = []
     if any(level.errors for level in levels):
-        _check_errors(program, levels)
+        failures = _failures(program, levels)
     closed = (n for n in program.arity if n not in program.open and n != TICK)
-    return {name: set(levels[-1].relation(name).rows) for name in closed}
+    return {name: set(levels[-1].relation(name).rows) for name in closed}, failures
 
 
-def _check_errors(program: _Program, levels: list[_Level]) -> None:
+def _failures(program: _Program, levels: list[_Level]) -> list[Failed]:
     """Whether rules fail in the model too: levels may fail for what those below them assume."""
     for _ in range(program.depth + 1):
         levels.append(_Level(program, levels[-1], anew=True))
-    for level in levels[-1 - program.depth :]:
-        for error in level.errors:
-            raise EvaluationError(error)
+    return [failed for level in levels[-1 - program.depth :] for failed in level.errors]
 
 
 def _agree(levels: list[_Level]) -> bool:
@@ -416,7 +437,7 @@ class _Level:
         self.below = below or self
         self.is_bottom = below is None
         self.tables: dict[_Call, set[Row]] = {}
-        self.errors: dict[str, None] = {}
+        self.errors: list[Failed] = []
         self._derived: dict[str, _Relation] = {}
         self._best: dict[str, dict[Row, Row]] = {n: {} for n in program.knot}
         self._seen: dict[Any, Any] = {}  # what a rule's goals looked like when it was last tried
@@ -530,7 +551,9 @@ class _Level:
             failure = failure or next((v for v in found if isinstance(v, _Failure)), None)
             row.append(tuple(found) if len(found) > 1 else found[0] if found else None)
         if failure:
-            self.errors.setdefault(f"{failure.text}, in the rule {pretty(rule)}")
+            text = f"{failure.text}, in the rule {pretty(rule)}"
+            known = {n: v for n, v in solution.items() if not isinstance(v, _Failure)}
+            self.errors.append(Failed(text, rule.span.place, known))
             return None
         if any(isinstance(arg, Agg) for arg in rule.head.args):
             return tuple(row)
@@ -631,7 +654,8 @@ class _Level:
                     for i, arg in enumerate(head.args)
                 )
             except ValueFailure as failure:
-                self.errors.setdefault(f"{failure}, in the rule {pretty(rules[0])}")
+                text = f"{failure}, in the rule {pretty(rules[0])}"
+                self.errors.append(Failed(text, rules[0].span.place, {}))
                 continue
             yield self.program.typed(head.pred, row)
 

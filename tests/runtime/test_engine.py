@@ -9,9 +9,10 @@ import pytest
 from streaming import ALARM, FIRST, compiled
 
 from streamlog.compiler import Mode
-from streamlog.runtime.engine import Engine, EngineError, StreamCount
+from streamlog.runtime.engine import Engine, EngineError
 from streamlog.runtime.executor import END, LimitError
 from streamlog.runtime.query import QueryError
+from streamlog.runtime.report import StreamCount
 
 # Logical time, so that times can be read.
 LOGICAL = """

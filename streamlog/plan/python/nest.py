@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeAlias
 
 from streamlog.analysis.builtins import WHOLE
+from streamlog.analysis.failing import fitting
 from streamlog.analysis.types import TypeTable
 from streamlog.plan.python.generated import Generated
 from streamlog.plan.python.inserts import as_tuple, column_of, is_stored, lists, nothing, place
@@ -109,6 +110,16 @@ class Nest:
             self._steps(rest, then)
 
         match step:
+            case Filter(literal, skips=True):
+                self.flags += 1
+                holds = f"holds{self.flags}"
+                self._tried(f"{holds} = {test(self._checked(literal))}", f"{holds} = False")
+                with self.out.block(f"if {holds}:"):
+                    go_on()
+            case Extend(var, term, skips=True):
+                self._tried(f"{name(var)} = {self._extended(var, term)}", f"{name(var)} = None")
+                with self.out.block(f"if {name(var)} is not None:"):
+                    go_on()
             case Filter(literal):
                 with self.out.block(f"if {test(literal)}:"):
                     go_on()
@@ -123,6 +134,22 @@ class Nest:
                 self._ranked(step, go_on)
             case Exists():
                 self._exists(step, go_on)
+
+    def _checked(self, literal: Comparison | Atom) -> Comparison | Atom:
+        """A test that fails where a side does, as the value of a variable would."""
+        if isinstance(literal, Atom):
+            return literal
+        left, right = (
+            fitting(side, self.types, self.statement) for side in (literal.left, literal.right)
+        )
+        return Comparison(literal.op, left, right, span=literal.span)
+
+    def _tried(self, line: str, otherwise: str) -> None:
+        """A line, and another one where that cannot be computed."""
+        with self.out.block("try:"):
+            self.out(line)
+        with self.out.block("except ERRORS:"):
+            self.out(otherwise)
 
     def _extended(self, var: Var, term: Term) -> str:
         """A variable's value; one that is computed must be one of its type's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamlog.analysis.builtins import FAILURE, FUNCTIONS, INTERNAL
 from streamlog.plan.steps import Index
 from streamlog.syntax.ast import (
     Agg,
@@ -14,6 +15,7 @@ from streamlog.syntax.ast import (
     Term,
     Var,
 )
+from streamlog.syntax.walk import variables
 
 _COMPARISONS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
@@ -66,6 +68,14 @@ def python(term: Term) -> str:
             return f"({python(then)} if {python(condition)} else {python(other)})"
         case Call("max" | "min" | "abs" | "floor" | "ceil" | "substr" as function, args):
             return f"{function}({', '.join(map(python, args))})"
+        case Call(function, args) if function == FAILURE:
+            names = ", ".join(sorted({name(v) for v in variables(args)}))
+            parts = ", ".join(f"lambda: {python(arg)}" for arg in args)
+            return f"(lambda {names}: failure({parts}))({names})"
+        case Call(function, args) if function.startswith(INTERNAL):
+            return f"{function.removeprefix(INTERNAL)}({', '.join(map(python, args))})"
+        case Call(function, args) if function not in FUNCTIONS:
+            return f"{spelled('python', function)}({', '.join(map(python, args))})"
         case Call(function, args):
             return f"call_{function}({', '.join(map(python, args))})"
         case Agg():

@@ -86,6 +86,8 @@ class Rows:
         match step:
             case Filter(literal):
                 self.filter(test(literal, self.env))
+            case Filter(skips=True) | Extend(skips=True):
+                raise Unsupported("a solution that cannot be computed is left out")
             case Extend(var, term):
                 self.extend(var.name, value(term, self.env))
 
