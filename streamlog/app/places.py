@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 import click
 
 from streamlog.diagnostics import did_you_mean
+from streamlog.runtime.data_files import can_match, is_pattern
 
 Named = Sequence[tuple[str, str]]  # what it is for, and the place
 
@@ -59,6 +60,8 @@ def _meet(place: str, other: str) -> bool:
         both = f"{one}/", f"{two}/"
         return both[0].startswith(both[1]) or both[1].startswith(both[0])
     if one.is_relative_to(two) or two.is_relative_to(one):
+        return True
+    if any(is_pattern(a) and can_match(a, b) for a, b in ((one, two), (two, one))):
         return True
     try:
         return one.samefile(two)  # also by another hard link

@@ -35,8 +35,9 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages")
     "inputs",
     metavar="NAME=PATH",
     multiple=True,
-    help="Read the rows of a stream or table here: a .csv, .jsonl or .parquet file or a folder of "
-    "them; on Spark also hdfs://… or kafka://HOST:PORT/TOPIC. Overrides the program's `from`.",
+    help="Read the rows of a stream or table here: a .csv, .csv.gz, .jsonl, .jsonl.gz or .parquet "
+    "file, a folder of them, or a pattern such as 'logs/2026-*.csv'; on Spark also hdfs://… or "
+    "kafka://HOST:PORT/TOPIC. Overrides the program's `from`.",
 )
 @click.option(
     "--empty",

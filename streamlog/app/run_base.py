@@ -24,11 +24,11 @@ from streamlog.app.render import console
 from streamlog.app.snippet import visible
 from streamlog.app.tables import flat
 from streamlog.compiler import Program, focused
+from streamlog.runtime.data_files import format_of_output, is_pattern
 from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import LimitError, Limits
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.lock import Locked
-from streamlog.runtime.sinks import kind_of_output
 from streamlog.runtime.sources import SourceError, check_inputs, declared_inputs
 
 MOST_PRINTED = 5  # rejected or late rows; the others are counted
@@ -112,13 +112,14 @@ class Run(ABC):
         way_out = "read them with --input {name}=PATH, or say --empty {name} if there are none"
         check_inputs(self.program, {*dict(found), *empty}, way_out)
         for name, place in found:
-            if "://" not in place and not Path(place).exists():
+            path = Path(place)
+            if "://" not in place and not (path.exists() or is_pattern(path)):
                 raise SourceError(f"there is no file '{place}' for `{name}`")
         return found
 
     def check_output(self, place: str) -> None:
         """Raise `SourceError` if answers cannot be written there."""
-        kind_of_output(Path(place))
+        format_of_output(Path(place))
 
     @abstractmethod
     def evaluate(self) -> None:

@@ -22,6 +22,7 @@ from streamlog.app.run_base import LATE, REJECTS, Options, Run
 from streamlog.compiler import Program
 from streamlog.kernel import Kernel
 from streamlog.runtime import checkpoint
+from streamlog.runtime.data_files import CSV
 from streamlog.runtime.engine import Engine, Late
 from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import Measured, Profiled, Row
@@ -40,7 +41,6 @@ from streamlog.runtime.sinks import (
     resumable_sink,
 )
 from streamlog.runtime.sources import (
-    CSV,
     Input,
     SourceError,
     merged,

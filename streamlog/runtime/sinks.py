@@ -17,11 +17,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
+from streamlog.runtime.data_files import CSV, PARQUET, SourceError, format_of_output
 from streamlog.runtime.executor import Row
 from streamlog.runtime.ingest import HOLDING
 from streamlog.runtime.lock import hold
 from streamlog.runtime.prefix import Prefix, problem
-from streamlog.runtime.sources import CSV, PARQUET, SourceError, format_of
 from streamlog.runtime.values import written
 from streamlog.syntax.ast import Type
 
@@ -43,14 +43,9 @@ class Sink(Protocol):
         """Finish the file; a resumable one has what was committed."""
 
 
-def kind_of_output(path: Path) -> str:
-    """What is written there: a folder that exists becomes one of Parquet."""
-    return format_of(path) if path.suffix or not path.is_dir() else PARQUET
-
-
 def open_sink(path: Path, names: Sequence[str], types: Types) -> Sink:
     """A sink for rows with these columns: a new file."""
-    kind = kind_of_output(path)
+    kind = format_of_output(path)
     try:
         if kind == PARQUET:
             return _Parquet(path, names, types)
@@ -64,7 +59,7 @@ def resumable_sink(
 ) -> Sink:
     """A sink that can go on at a `mark`, without what was written behind it; None for one that is
     new, where nothing may be yet."""
-    kind = kind_of_output(path)
+    kind = format_of_output(path)
     try:
         if kind == PARQUET:
             return _Parts(path, names, types, mark)
@@ -75,7 +70,7 @@ def resumable_sink(
 
 def missing_output(path: Path, mark: Mark) -> str | None:
     """What of a finished sink is not there any more."""
-    if kind_of_output(path) == PARQUET:
+    if format_of_output(path) == PARQUET:
         lost = next((p for p in _parts(path, mark) if not p.exists()), None)
         return None if lost is None else f"'{lost}' is missing, and was written before"
     return problem(path, mark, "written to") if mark else None

@@ -1,7 +1,5 @@
 """Files to rows: CSV, JSON Lines and Parquet, each row checked, each bad one with its place.
 
-A folder stands for all the files in it that are not hidden, by name.
-
 A row that cannot be read is a `Reject` in its place among the others; only a file that cannot be
 read at all, or lacks a column, raises `SourceError`.
 """
@@ -22,6 +20,20 @@ from attrs import frozen
 
 from streamlog.compiler import Program
 from streamlog.diagnostics import did_you_mean
+from streamlog.runtime.data_files import (
+    CSV,
+    PARQUET,
+    Unzipped,
+    data_files,
+    delimiter_of,
+    format_of,
+    is_compressed,
+    is_pattern,
+    matches,
+    one_kind,
+    readable,
+)
+from streamlog.runtime.data_files import SourceError as SourceError  # for all who read files
 from streamlog.runtime.executor import BEGIN, Row
 from streamlog.runtime.ingest import Check, Checker, Reject, Unreadable
 from streamlog.runtime.prefix import Prefix, Recorded
@@ -30,15 +42,6 @@ from streamlog.syntax.walk import atoms
 
 Rows: TypeAlias = Generator[Row | Reject, None, None]
 
-CSV, JSON_LINES, PARQUET = "csv", "jsonl", "parquet"
-FORMATS = {
-    ".csv": CSV,
-    ".tsv": CSV,
-    ".jsonl": JSON_LINES,
-    ".ndjson": JSON_LINES,
-    ".parquet": PARQUET,
-    ".pq": PARQUET,
-}
 # A quoted field may span lines; a quote that is never closed must not swallow the file.
 MOST_LINES = 50
 # Python's own limit, 128 KiB, is one for the whole process.
@@ -47,13 +50,9 @@ csv.field_size_limit(2**31 - 1)
 _OPEN_FILES = 64
 
 
-class SourceError(Exception):
-    """A file cannot be used."""
-
-
 @frozen
 class Input:
-    """A file with rows of an input, or a folder of such files."""
+    """A file with rows of an input, a folder of such files, or a pattern."""
 
     pred: str
     path: Path
@@ -62,37 +61,8 @@ class Input:
     def parts(self) -> list[Input]:
         """An input for each of the files."""
         found = data_files(self.path)
-        if not found:
-            raise SourceError(f"the folder '{self.path}' has no .csv, .jsonl or .parquet files")
         one_kind(found, self.path)
         return [Input(self.pred, path, self.header) for path in found]
-
-
-def format_of(path: Path) -> str:
-    """What kind of file this is, by its name; a folder without such a name is one of Parquet."""
-    kind = FORMATS.get(path.suffix.lower())
-    if kind is not None or path.is_dir():
-        return kind or PARQUET
-    raise SourceError(
-        f"what kind of file is '{path}'? The name should end in .csv, .jsonl or .parquet"
-    )
-
-
-def data_files(path: Path) -> list[Path]:
-    """The file, or those of a folder that are not hidden, by name."""
-    if not path.exists():
-        raise SourceError(f"there is no file '{path}'")
-    if not path.is_dir():
-        return [path]
-    return sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
-
-
-def one_kind(found: Iterable[Path], path: Path | str) -> str:
-    """The kind of a folder's files."""
-    kinds = {format_of(file) for file in found}
-    if len(kinds) > 1:
-        raise SourceError(f"the files in '{path}' are of several kinds: {', '.join(sorted(kinds))}")
-    return kinds.pop()
 
 
 def read(source: Input, checker: Checker) -> Rows:
@@ -106,12 +76,13 @@ def read_file(source: Input, checker: Checker, skip: int = 0, prefix: Prefix | N
     kind = format_of(source.path)
     if prefix is not None:
         prefix.reset()
-    try:
+    with readable(source.path):
+        if prefix is not None and (kind == PARQUET or is_compressed(source.path)):
+            prefix.take(source.path)
+            prefix = None
         if kind == PARQUET:
             from streamlog.runtime.parquet import read_parquet
 
-            if prefix is not None:
-                prefix.take(source.path)
             rows: Rows = read_parquet(source, checker)
         elif kind == CSV:
             rows = _read_csv(source, checker, prefix)
@@ -123,9 +94,6 @@ def read_file(source: Input, checker: Checker, skip: int = 0, prefix: Prefix | N
                 f"'{source.path}' has only {skipped} rows, and {skip} were read from it before"
             )
         yield from rows
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SourceError(f"'{source.path}' cannot be read: {reason}") from None
 
 
 def read_files(
@@ -172,7 +140,9 @@ def positions(names: Sequence[str], found: Sequence[str], path: Path | str) -> l
 
 def _open(path: Path, prefix: Prefix | None) -> TextIO:
     file = path.open("rb", buffering=0)
-    buffer = io.BufferedReader(file if prefix is None else Recorded(file, prefix), 1 << 16)
+    buffer: Any = io.BufferedReader(file if prefix is None else Recorded(file, prefix), 1 << 16)
+    if is_compressed(path):
+        buffer = Unzipped(buffer)
     # Bytes that are not UTF-8 become lone surrogates, which the check of their row refuses.
     return io.TextIOWrapper(buffer, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
 
@@ -219,10 +189,6 @@ class Layout:
         """Whether a record that was rejected is the first line once more, in files that were put
         together: names are no times."""
         return checker.temporal and fields == self.header
-
-
-def delimiter_of(path: Path) -> str:
-    return "\t" if path.suffix.lower() == ".tsv" else ","
 
 
 def _read_csv(source: Input, checker: Checker, prefix: Prefix | None) -> Rows:
@@ -401,10 +367,12 @@ def inside(program: Program, path: str, declared_in: str) -> Path:
         found = (home / path).resolve()
     except (OSError, ValueError, RuntimeError):  # the last for links that go round
         raise SourceError(f"{shown(path)} is not a path") from None
-    links = [found, *(p for p in found.rglob("*") if p.is_symlink())]
+    named = matches(found) if is_pattern(found) else [found]
+    links = [found, *named, *(p for n in named for p in n.rglob("*") if p.is_symlink())]
     if out := [p for p in links if not p.resolve().is_relative_to(root)]:
-        named = f"'{path}'" if out[0] == found else f"the link '{out[0].relative_to(root)}'"
-        raise SourceError(f"{named} lies outside the folder of this program")
+        link = out[0].is_relative_to(root)
+        what = f"the link '{out[0].relative_to(root)}'" if link else f"'{path}'"
+        raise SourceError(f"{what} lies outside the folder of this program")
     try:
         return found.relative_to(Path.cwd())
     except ValueError:

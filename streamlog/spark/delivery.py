@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 from attrs import evolve, frozen
 from pyspark.sql import DataFrame, SparkSession
 
+from streamlog.runtime.data_files import PARQUET
 from streamlog.runtime.envelope import CheckpointError
-from streamlog.runtime.sources import PARQUET
 from streamlog.spark.files import Files
 from streamlog.spark.sinks import Names, Types, shown, write
 from streamlog.spark.topics import SCHEME

@@ -17,9 +17,9 @@ from tempfile import mkdtemp
 from pyarrow import parquet
 from pyspark.sql import DataFrame
 
+from streamlog.runtime.data_files import CSV, JSON_LINES, PARQUET, SourceError, format_of_output
 from streamlog.runtime.ingest import surface
 from streamlog.runtime.sinks import csv_lines, open_sink
-from streamlog.runtime.sources import CSV, JSON_LINES, PARQUET, SourceError, format_of
 from streamlog.spark.format_sql import duration, iso
 from streamlog.spark.session import is_local
 from streamlog.spark.topics import SCHEME, send
@@ -53,7 +53,7 @@ def write(
         send(ordered.selectExpr(f"{_json(names, types)} AS value"), str(path))
         return
     target = Path(path)
-    kind = format or format_of(target)
+    kind = format or format_of_output(target)
     if "://" in str(path):
         _write_elsewhere(shown(rows, names, types), str(path), kind, batch_id)
         return
