@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TypeAlias
 
 import click
@@ -21,6 +24,7 @@ from streamlog.compiler import Program
 from streamlog.plan.parts import Strategy
 from streamlog.plan.strategies import Choice
 from streamlog.runtime.columns import ColumnTypeError, ColumnTypes, column_types
+from streamlog.runtime.data_files import STANDARD, STDIN
 from streamlog.runtime.executor import LimitError, Row
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.ingest import REPORT, surface
@@ -65,7 +69,15 @@ class SparkRun(Run):
             option = "--files-per-batch" if options.files_per_batch else "--kind"
             raise click.UsageError(f"{option} is for --follow and --checkpoint")
         super().__init__(program, options)
+        standard = [name for name, place in self.inputs if place in STANDARD]
+        if standard and options.in_batches:
+            option = "--follow" if options.follow else "--checkpoint"
+            way_out = " it with --engine local" if options.follow else " from a file"
+            raise click.UsageError(
+                f"{option} on Spark cannot read `{standard[0]}` from standard input; read{way_out}"
+            )
         self._doubts: dict[str, str] = {}
+        self._until_the_end = ExitStack()
         self.strategy = None if options.strategy is None else Strategy(options.strategy)
 
     def check_output(self, place: str) -> None:
@@ -75,7 +87,7 @@ class SparkRun(Run):
 
     def evaluate(self) -> None:
         self._start_spark()
-        with interruptible():
+        with interruptible(), self._until_the_end:
             if self.options.in_batches:
                 self._in_batches()
             else:
@@ -106,10 +118,20 @@ class SparkRun(Run):
         for name, place in self.inputs:
             arriving = options.in_batches and name in self.schema.streams
             source = new_rows if arriving else read
+            if place in STANDARD:
+                place, source = self._copied(place), partial(read, called=STDIN)
             records[name] = source(self.spark, place, name, self.program, header=header)
         given = Inputs.of(self.spark, self.program, records, self.options.empty)
         self.types = column_types(self.program.closed, given.types)
         return given
+
+    def _copied(self, place: str) -> str:
+        """Standard input, in a file that tasks can read."""
+        folder = self._until_the_end.enter_context(_folder(None))
+        path = Path(folder, f"input.{STANDARD[place]}")
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        return str(path)
 
     # ------------------------------------------------------------------------ complete data
 
@@ -208,8 +230,16 @@ class SparkRun(Run):
         given = self._read()
         answers = self.printing(self._columns)
 
+        closed = Event()  # standard output, by whoever read it
+
         def printer(name: str) -> Callable[[DataFrame, int], None]:
-            return lambda rows, batch: answers.add(name, _rows(self._asked(name, rows)))
+            def put(rows: DataFrame, batch: int) -> None:
+                try:
+                    answers.add(name, _rows(self._asked(name, rows)))
+                except BrokenPipeError:
+                    closed.set()
+
+            return put
 
         sinks: dict[str, Sink] = {n.removeprefix("--"): p for n, p in self.paths.items()}
         sinks |= {name: Relations(printer(name)) for name in self.printed}
@@ -226,23 +256,24 @@ class SparkRun(Run):
             )
             self._count(running)
             with self.live("waiting for rows") as line, asked_to_stop() as asked:
-                while not (self.failed or asked.is_set() or running.wait(1)):
+                while not (self.failed or asked.is_set() or closed.is_set() or running.wait(1)):
                     self._count(running)
                     if line is not None and running.status.batch is not None:
-                        line.update(live_line(running.status))
+                        line.update(" · ".join((live_line(running.status), *self.silences)))
                 self._count(running)
-                if self.failed or asked.is_set() or options.follow:
+                if self.failed or asked.is_set() or closed.is_set() or options.follow:
                     running.stop()
                 else:
                     running.end()
             read_rows = self._count(running)
+        if closed.is_set():
+            raise BrokenPipeError
         answers.finish()
         last, record, used = running.run.store.last, running.run.record, running.run.choices
         self._report_graphs(used, "GraphFrames needs complete data: no --follow, no --checkpoint")
         counts = last.figures["answers"] if last else {}
         self._print_closing(read_rows, counts, used, record.jobs, record.rounds)
-        for held in running.status.held:
-            click.echo(str(held), err=True)
+        self.print_status(map(str, running.status.held))
 
     def _count(self, running: Running) -> Mapping[str, Count]:
         """What became of the rows of all batches so far."""

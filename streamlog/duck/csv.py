@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from streamlog.duck.database import Database, Rows
-from streamlog.runtime.data_files import CSV, delimiter_of, format_of, is_compressed
+from streamlog.runtime.data_files import CSV, delimiter_of, is_compressed
 from streamlog.runtime.ingest import Checker
 from streamlog.runtime.sources import Input, SourceError, positions
 from streamlog.runtime.values import FIRST_TIME, LAST_TIME, USUAL_FIRST, USUAL_LAST
@@ -29,7 +29,7 @@ def certain(source: Input, checker: Checker) -> str | None:
     """A query of the rows of a file, in its order; `c0` is NULL where there is a doubt about a
     row. None: there is a doubt about the file."""
     path = source.path
-    if format_of(path) != CSV or is_compressed(path) or not source.header:
+    if source.kind != CSV or source.form or is_compressed(path) or not source.header:
         return None
     if (
         checker.assumed

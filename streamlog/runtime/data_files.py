@@ -22,6 +22,10 @@ FORMATS = {
     ".parquet": PARQUET,
     ".pq": PARQUET,
 }
+# Places on the command line that are standard input or output, and the format there.
+STDOUT = "-"  # in CSV, unless --format asks for JSON
+STANDARD = {"-": CSV, "csv:-": CSV, "jsonl:-": JSON_LINES}
+STDIN = Path("<stdin>")  # in messages
 _GZIP = ".gz"
 _KINDS = ".csv, .jsonl or .parquet"
 

@@ -36,6 +36,9 @@ class Sink(Protocol):
     def write(self, rows: Iterable[Row]) -> None:
         """Add rows."""
 
+    def flush(self) -> None:
+        """Let others see what was written, as far as that is possible before `commit`."""
+
     def commit(self) -> Mark:
         """Make what was written durable; returns the mark to resume at."""
 
@@ -83,8 +86,8 @@ def _unwritable(path: Path, error: OSError) -> SourceError:
 
 def _not_empty(path: Path) -> SourceError:
     return SourceError(
-        f"'{path}' is not empty, and this checkpoint knows nothing of it: write somewhere else, or "
-        "remove it first"
+        f"'{path}' is not empty, and was not written by this run: write somewhere else, or remove "
+        "it first"
     )
 
 
@@ -155,9 +158,12 @@ class TextSink:
         self.file.write(data)
         self.written.add(data)
 
-    def commit(self) -> Mark:
+    def flush(self) -> None:
         self._head()
         self.file.flush()
+
+    def commit(self) -> Mark:
+        self.flush()
         if stat.S_ISREG(os.fstat(self.file.fileno()).st_mode):  # not a pipe
             os.fsync(self.file.fileno())
         return self.written.record()
@@ -213,6 +219,9 @@ class _Parquet:
             self.writer = parquet.ParquetWriter(self.path, schema)
         return self.writer
 
+    def flush(self) -> None:
+        pass
+
     def commit(self) -> Mark:
         return BEGINNING  # nothing of it can be read before the end
 
@@ -250,6 +259,9 @@ class _Parts:
 
     def write(self, rows: Iterable[Row]) -> None:
         self.rows += rows
+
+    def flush(self) -> None:
+        pass  # a part is complete or not there
 
     def commit(self) -> Mark:
         if self.rows:

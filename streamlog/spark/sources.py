@@ -54,19 +54,27 @@ _HELD: dict[Type, spark_types.DataType] = {
 
 
 def read(
-    spark: SparkSession, path: str | Path, pred: str, program: Program, *, header: bool = True
+    spark: SparkSession,
+    path: str | Path,
+    pred: str,
+    program: Program,
+    *,
+    header: bool = True,
+    called: Path | None = None,
 ) -> Records:
     """The rows of a file, or of all the files of one kind in a folder, on this machine or
     wherever Spark can read (`hdfs://…`); or what a topic has by now (`topics`).
 
     The columns of each file are found by the names in it: files with other columns, or the same
-    in another order, may lie in one folder. Without a `header`, columns count by position.
+    in another order, may lie in one folder. Without a `header`, columns count by position. A file
+    may be `called` otherwise in messages.
     """
     if str(path).startswith(SCHEME):
         names, _ = surface(program.schema.column_names[pred], ())
         return _messages(messages(spark, str(path), stream=False), names)
     files = _files(spark, str(path))
-    return _Folder(str(path), _kind(files, path), pred, program, header).read(spark, files)
+    folder = _Folder(str(path), _kind(files, path), pred, program, header, called)
+    return folder.read(spark, files)
 
 
 def _messages(frame: DataFrame, names: Sequence[str]) -> Records:
@@ -82,6 +90,7 @@ class _Folder:
     pred: str
     program: Program
     header: bool
+    called: Path | None = None  # in messages
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,6 +105,8 @@ class _Folder:
 
     def shown(self) -> str:
         """The path of a file in SQL, from Spark's name for it, as the local engine has it."""
+        if self.called is not None:
+            return text(str(self.called))
         file, folder = FILE, ""
         if "://" not in self.place:
             path = Path(self.place)
@@ -149,7 +160,7 @@ class _Folder:
         fields = None
         if self.header:
             _, fields = next(records([line], delimiter))
-        return CsvLines(Layout.of(fields, self.names, path), delimiter)
+        return CsvLines(Layout.of(fields, self.names, self.called or path), delimiter)
 
     def parquet(self, frame: DataFrame, units: Units) -> Records:
         names, found = self.names, frame.columns
