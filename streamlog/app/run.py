@@ -15,7 +15,7 @@ from streamlog.app.limits import limit_options, limits_of
 EVERY = 10_000  # rows between two steps of the local engine
 # What only one engine has a use for.
 _LOCAL = ("every", "profile")
-_SPARK = ("files_per_batch", "kind", "master", "conf", "packages")
+_SPARK = ("partition", "files_per_batch", "kind", "master", "conf", "packages")
 
 
 @click.command("run")
@@ -54,6 +54,12 @@ _SPARK = ("files_per_batch", "kind", "master", "conf", "packages")
     multiple=True,
     help="Write the answers of an output here, not to standard output; places as for --input. With "
     "`-` or `jsonl:-`, standard output has the lines of this output and nothing else.",
+)
+@click.option(
+    "--partition",
+    metavar="NAME=COLUMN",
+    multiple=True,
+    help="Spark: partition the folder of Parquet files of an output by this column.",
 )
 @click.option(
     "--format",

@@ -43,6 +43,7 @@ class Options:
     inputs: Sequence[str]
     empty: Sequence[str]
     outputs: Sequence[str]
+    partition: Sequence[str]
     form: str
     no_header: bool
     checkpoint: str | None

@@ -19,8 +19,10 @@ from streamlog.app.closing import strategies_table
 from streamlog.app.formats import count
 from streamlog.app.interrupts import asked_to_stop, interruptible
 from streamlog.app.java import java_problem
+from streamlog.app.places import pairs
 from streamlog.app.run_base import LATE, MOST_PRINTED, REJECTS, Options, Run
 from streamlog.compiler import Program
+from streamlog.diagnostics import did_you_mean
 from streamlog.plan.parts import Strategy
 from streamlog.plan.strategies import Choice
 from streamlog.runtime.columns import ColumnTypeError, ColumnTypes, column_types
@@ -46,7 +48,7 @@ from streamlog.spark.session import (
     session,
     with_memory,
 )
-from streamlog.spark.sinks import Types, write
+from streamlog.spark.sinks import Types, check_empty, write
 from streamlog.spark.sources import read, read_stream
 from streamlog.spark.start import Running, started
 from streamlog.spark.topics import CONNECTOR, SCHEME
@@ -76,11 +78,35 @@ class SparkRun(Run):
             raise click.UsageError(
                 f"{option} on Spark cannot read `{standard[0]}` from standard input; read{way_out}"
             )
+        self.partitions = self._partitions()
         self._doubts: dict[str, str] = {}
         self._until_the_end = ExitStack()
         self.strategy = None if options.strategy is None else Strategy(options.strategy)
 
+    def _partitions(self) -> dict[str, list[str]]:
+        """The columns by which outputs are partitioned."""
+        found: dict[str, list[str]] = {}
+        for name, column in pairs(self.options.partition, "--partition", self.outputs):
+            known = self.schema.column_names[name]
+            place = self.paths.get(name)
+            if place is None or Path(place).suffix or place.startswith(SCHEME):
+                raise click.UsageError(
+                    f"--partition {name}: it needs --output {name}=FOLDER, a folder of Parquet "
+                    "files, whose name has no ending"
+                )
+            if column not in known:
+                near = did_you_mean(column, known)
+                hint = f"did you mean '{near}'?" if near else f"it has {', '.join(known)}"
+                raise click.UsageError(f"--partition: `{name}` has no column '{column}'; {hint}")
+            found.setdefault(name, []).append(column)
+            if {*known} <= {*found[name]}:
+                raise click.UsageError(f"--partition: `{name}` needs a column that is not in it")
+        return found
+
     def check_output(self, place: str) -> None:
+        partitioned = {text.partition("=")[0] for text in self.options.partition}
+        if any(f"{name}={place}" in self.options.outputs for name in partitioned):
+            return
         # Without such a name, the folder of micro-batches is one of Parquet.
         if not place.startswith(SCHEME) and (Path(place).suffix or not self.options.in_batches):
             super().check_output(place)
@@ -137,6 +163,8 @@ class SparkRun(Run):
 
     def _all_at_once(self) -> None:
         limits = self.options.limits
+        for name in self.partitions:
+            check_empty(self.spark, self.paths[name])
         with Replacing() as files:
             jobs = Jobs(self.spark, "streamlog run", limits.seconds)
             with self.live("running"), explained(), jobs:
@@ -204,7 +232,7 @@ class SparkRun(Run):
         place: str | Path = self.paths[name]
         if "://" not in str(place) and Path(place).suffix and not Path(place).is_dir():
             place = files.beside(Path(place))
-        write(rows, names, types, place)
+        write(rows, names, types, place, by=self.partitions.get(name, ()))
 
     def _report_bad_rows(self, given: Inputs, files: Replacing) -> None:
         """The first few are printed, all go to their file. No row of complete data is late."""
@@ -253,6 +281,7 @@ class SparkRun(Run):
                 trigger=follow if options.follow else {"availableNow": True},
                 strategy=self.strategy,
                 limits=options.limits,
+                partitions=self.partitions,
             )
             self._count(running)
             with self.live("waiting for rows") as line, asked_to_stop() as asked:

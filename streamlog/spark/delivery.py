@@ -6,8 +6,9 @@ run has left, or that somebody has taken away, would make a wrong whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from attrs import evolve, frozen
@@ -23,6 +24,7 @@ from streamlog.spark.topics import SCHEME
 Take = Callable[[DataFrame, int], None]
 # So many of the last batches are known by their sizes, the earlier ones by their number.
 _RECENT = 100
+_NONE: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 @frozen
@@ -59,8 +61,14 @@ class Delivered:
 class Delivery:
     """The sinks of a run."""
 
-    def __init__(self, spark: SparkSession, sinks: Mapping[str, Sink]) -> None:
-        self.sinks = sinks
+    def __init__(
+        self,
+        spark: SparkSession,
+        sinks: Mapping[str, Sink],
+        partitions: Mapping[str, Sequence[str]] = _NONE,
+    ) -> None:
+        """`partitions`: the columns by which an output's folder is partitioned."""
+        self.sinks, self._partitions = sinks, partitions
         self._folders = {
             name: Files(spark, sink)
             for name, sink in sinks.items()
@@ -79,7 +87,8 @@ class Delivery:
             sink(shown(rows, names, types), batch)
         else:
             kind = None if Path(sink).suffix else PARQUET
-            write(rows, names, types, sink, kind, batch)
+            by = self._partitions.get(name, ())
+            write(rows, names, types, sink, kind, batch, by)
             if name in self._folders:
                 size = self._folders[name].size(_folder(batch))
                 assert size is not None

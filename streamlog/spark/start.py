@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -99,13 +100,15 @@ def start(
     limits: Limits | None = None,
     kernels: int | None = None,
     empty: Collection[str] = (),
+    partitions: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Running:
     """Evaluate a compiled program over streaming DataFrames.
 
     `inputs` has a streaming DataFrame for each stream, and DataFrames for tables; inputs that have
     no rows are named in `empty`. `sinks` has for
     each output, and for `rejects` and `late`, a folder or a function that takes the new answers
-    and the number of the micro-batch. `trigger` is Spark's: `{"processingTime": "1 second"}`,
+    and the number of the micro-batch; a folder may be partitioned by columns
+    (`partitions`). `trigger` is Spark's: `{"processingTime": "1 second"}`,
     `{"availableNow": True}`. A run that was stopped or killed is continued by the same call, with
     as many kernels as it was begun with: one for each core, unless `kernels` says otherwise.
     """
@@ -123,6 +126,7 @@ def start(
         strategy=strategy,
         limits=limits,
         kernels=kernels,
+        partitions=partitions,
     )
 
 
@@ -136,6 +140,7 @@ def started(
     strategy: Strategy | None = None,
     limits: Limits | None = None,
     kernels: int | None = None,
+    partitions: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Running:
     """`start`, for inputs that are known to be the program's."""
     for name in program.contract.outputs:
@@ -157,6 +162,7 @@ def started(
             strategy=strategy,
             limits=limits,
             kernels=kernels,
+            partitions=partitions,
         )
         if run.has_ended:
             raise InputError(
