@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import click
 
 from streamlog.diagnostics import did_you_mean
+from streamlog.runtime.addresses import DELTA, JDBC
 from streamlog.runtime.data_files import can_match, is_pattern
 
 Named = Sequence[tuple[str, str]]  # what it is for, and the place
@@ -73,6 +74,10 @@ def _located(place: str) -> Path | str:
     """A path of this machine without links, or an address without options."""
     if place.startswith("file:/"):
         place = unquote(urlsplit(place).path)
+    if place.startswith(JDBC):
+        base, _, options = place.partition("?")
+        return f"{base}/{dict(parse_qsl(options)).get('table', '')}"
+    place = place.removeprefix(DELTA)
     if "://" not in place:
         try:
             return Path(place).resolve()

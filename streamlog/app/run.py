@@ -37,8 +37,8 @@ _SPARK = ("partition", "files_per_batch", "kind", "master", "conf", "packages")
     multiple=True,
     help="Read the rows of a stream or table here: a .csv, .csv.gz, .jsonl, .jsonl.gz or .parquet "
     "file, a folder of them, a pattern such as 'logs/2026-*.csv', or standard input in CSV or JSON "
-    "Lines: `-`, `jsonl:-`; on Spark also hdfs://… or "
-    "kafka://HOST:PORT/TOPIC. Overrides the program's `from`.",
+    "Lines: `-`, `jsonl:-`; on Spark also hdfs://…, "
+    "kafka://HOST:PORT/TOPIC, jdbc:…?table=NAME or delta:PATH. Overrides the program's `from`.",
 )
 @click.option(
     "--empty",

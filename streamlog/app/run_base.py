@@ -24,6 +24,7 @@ from streamlog.app.render import console
 from streamlog.app.snippet import visible
 from streamlog.app.tables import flat
 from streamlog.compiler import Program, focused
+from streamlog.runtime.addresses import is_address
 from streamlog.runtime.data_files import CSV, STANDARD, STDOUT, format_of_output, is_pattern
 from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import LimitError, Limits
@@ -140,7 +141,7 @@ class Run(ABC):
             )
         for name, place in found:
             path = Path(place)
-            elsewhere = place in STANDARD or "://" in place
+            elsewhere = place in STANDARD or is_address(place)
             if not (elsewhere or path.exists() or is_pattern(path)):
                 raise SourceError(f"there is no file '{place}' for `{name}`")
         return found

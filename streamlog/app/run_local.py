@@ -22,6 +22,7 @@ from streamlog.app.run_base import LATE, REJECTS, Options, Run
 from streamlog.compiler import Program
 from streamlog.kernel import Kernel
 from streamlog.runtime import checkpoint
+from streamlog.runtime.addresses import is_address, redacted
 from streamlog.runtime.data_files import CSV
 from streamlog.runtime.engine import Engine, Late
 from streamlog.runtime.envelope import CheckpointError
@@ -68,8 +69,8 @@ class LocalRun(Run):
         self.checkpoint = Path(options.checkpoint) if options.checkpoint else None
         places = [place for _, place in self.inputs]
         for place in (*places, *self.paths.values(), options.checkpoint or ""):
-            if "://" in place:
-                raise click.UsageError(f"'{place}' is for --engine spark")
+            if is_address(place):
+                raise click.UsageError(f"'{redacted(place, [place])}' is for --engine spark")
         header = not options.no_header
         self.given = [Input.at(name, place, header) for name, place in self.inputs]
         files = [part for source in self.given for part in self._parts(source)]
@@ -93,9 +94,11 @@ class LocalRun(Run):
         return source.parts()
 
     def check_output(self, place: str) -> None:
+        if is_address(place):
+            return  # refused later
         super().check_output(place)
         folder = Path(place).parent
-        if "://" not in place and not folder.is_dir():
+        if not is_address(place) and not folder.is_dir():
             raise SourceError(f"'{place}' cannot be written: there is no folder '{folder}'")
 
     # ------------------------------------------------------------------------ preparing

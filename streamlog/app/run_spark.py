@@ -25,6 +25,7 @@ from streamlog.compiler import Program
 from streamlog.diagnostics import did_you_mean
 from streamlog.plan.parts import Strategy
 from streamlog.plan.strategies import Choice
+from streamlog.runtime.addresses import is_address
 from streamlog.runtime.columns import ColumnTypeError, ColumnTypes, column_types
 from streamlog.runtime.data_files import STANDARD, STDIN
 from streamlog.runtime.executor import LimitError, Row
@@ -51,6 +52,7 @@ from streamlog.spark.session import (
 from streamlog.spark.sinks import Types, check_empty, write
 from streamlog.spark.sources import read, read_stream
 from streamlog.spark.start import Running, started
+from streamlog.spark.tables import CONNECTORS, is_table
 from streamlog.spark.topics import CONNECTOR, SCHEME
 
 FIGURES = ("rows", "late", "rejected")
@@ -89,7 +91,7 @@ class SparkRun(Run):
         for name, column in pairs(self.options.partition, "--partition", self.outputs):
             known = self.schema.column_names[name]
             place = self.paths.get(name)
-            if place is None or Path(place).suffix or place.startswith(SCHEME):
+            if place is None or Path(place).suffix or place.startswith(SCHEME) or is_table(place):
                 raise click.UsageError(
                     f"--partition {name}: it needs --output {name}=FOLDER, a folder of Parquet "
                     "files, whose name has no ending"
@@ -104,6 +106,8 @@ class SparkRun(Run):
         return found
 
     def check_output(self, place: str) -> None:
+        if is_table(place):
+            return
         partitioned = {text.partition("=")[0] for text in self.options.partition}
         if any(f"{name}={place}" in self.options.outputs for name in partitioned):
             return
@@ -132,6 +136,12 @@ class SparkRun(Run):
             asked = (*packages, *settings.values())  # perhaps as files, in spark.jars
             if not any("spark-sql-kafka" in text for text in asked):
                 packages.append(CONNECTOR)
+        for connector in CONNECTORS:
+            if any(place.startswith(connector.prefix) for place in places) and not is_submitted():
+                settings = {**connector.settings, **settings}
+                asked = (*packages, *settings.values())
+                if not any(connector.artifact in text for text in asked):
+                    packages.append(connector.package)
         with self.live("starting Spark"):
             given = with_memory(settings, self.options.limits.memory)
             self.spark = session(self.options.master, given, packages)
@@ -213,7 +223,9 @@ class SparkRun(Run):
                     printed[name] = _rows(rows)
                     counts[name] = len(printed[name])
                 else:
-                    rows, number = counted(rows)
+                    # Spark's writers to tables hide from `observe` what they compute.
+                    to_table = is_table(self.paths[name])
+                    rows, number = (rows.persist(), rows.count) if to_table else counted(rows)
                     names = self.schema.column_names[name]
                     self._write(files, name, rows, names, self.types[name])
                     counts[name] = number()
@@ -222,7 +234,7 @@ class SparkRun(Run):
     def _is_on_trial(self, place: str) -> bool:
         """Whether it is written beside its place first (`Replacing`)."""
         path = Path(place)
-        is_file = "://" not in place and bool(path.suffix)
+        is_file = not is_address(place) and bool(path.suffix)
         return is_file and (path.is_file() or not path.exists())
 
     def _write(
@@ -230,7 +242,7 @@ class SparkRun(Run):
     ) -> None:
         """Beside its place, if that is a file of this machine."""
         place: str | Path = self.paths[name]
-        if "://" not in str(place) and Path(place).suffix and not Path(place).is_dir():
+        if not is_address(str(place)) and Path(place).suffix and not Path(place).is_dir():
             place = files.beside(Path(place))
         write(rows, names, types, place, by=self.partitions.get(name, ()))
 

@@ -18,6 +18,7 @@ from streamlog.runtime.data_files import PARQUET
 from streamlog.runtime.envelope import CheckpointError
 from streamlog.spark.files import Files
 from streamlog.spark.sinks import Names, Types, shown, write
+from streamlog.spark.tables import check_batches, clear, is_table
 from streamlog.spark.topics import SCHEME
 
 # A folder, or what is to be done with the new answers of a batch, given its number.
@@ -72,8 +73,13 @@ class Delivery:
         self._folders = {
             name: Files(spark, sink)
             for name, sink in sinks.items()
-            if isinstance(sink, str) and not sink.startswith(SCHEME)
+            if isinstance(sink, str) and not (sink.startswith(SCHEME) or is_table(sink))
         }
+        self._spark = spark
+        self._tables = {
+            name: sink for name, sink in sinks.items() if isinstance(sink, str) and is_table(sink)
+        }
+        self._first = 0  # the batch that an earlier start may have tried
         self.delivered: dict[str, Delivered] = {
             name: Delivered(files.path(""), 0, ()) for name, files in self._folders.items()
         }
@@ -86,7 +92,7 @@ class Delivery:
         elif callable(sink):
             sink(shown(rows, names, types), batch)
         else:
-            kind = None if Path(sink).suffix else PARQUET
+            kind = None if name in self._tables or Path(sink).suffix else PARQUET
             by = self._partitions.get(name, ())
             write(rows, names, types, sink, kind, batch, by)
             if name in self._folders:
@@ -98,6 +104,8 @@ class Delivery:
         """A batch without answers; an attempt before a crash may have had some."""
         if name in self._folders:
             self._folders[name].delete(_folder(batch))
+        if name in self._tables and batch == self._first:
+            clear(self._spark, self._tables[name], batch)
 
     # ------------------------------------------------------------------------- at a start
 
@@ -105,6 +113,8 @@ class Delivery:
         """No batch counts yet; `again`: the first may have been tried."""
         for files in self._folders.values():
             _no_others(files, 0 if again else -1)
+        for address in self._tables.values():
+            check_batches(self._spark, address, 0 if again else -1)
 
     def go_on(self, known: Mapping[str, Delivered], batch: int) -> None:
         """Look whether what was delivered up to a batch is there, and nothing else."""
@@ -128,6 +138,9 @@ class Delivery:
         for name, files in self._folders.items():
             if name not in known:
                 _no_others(files, -1)
+        for address in self._tables.values():
+            check_batches(self._spark, address, batch + 1)
+        self._first = batch + 1
 
 
 def _folder(batch: int) -> str:

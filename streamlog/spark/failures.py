@@ -27,6 +27,9 @@ _KAFKA = re.compile(r"org\.apache\.kafka\.common\.(?:errors\.)?\w+Exception: (.*
 _FILE = re.compile(r"\[FAILED_READ_FILE\S* .* reading file (\S+?)\.? +SQLSTATE")
 _DAMAGED = re.compile(r"Caused by: (java\.(?:io|util\.zip)\.\w+)(?:: (.+))?")
 
+# Of a database that is not there, does not let us in, or has no such table.
+_DATABASE = re.compile(r"(?:java\.sql|org\.postgresql\.util)\.\w*Exception: (.*)")
+
 _ANSI = {
     "DIVIDE_BY_ZERO": "division by zero",
     "ARITHMETIC_OVERFLOW": "a number does not fit into 64 bits",
@@ -60,7 +63,7 @@ def explained() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        found = in_our_words(error) if isinstance(error, PySparkException) else _unread(str(error))
+        found = in_our_words(error) if isinstance(error, PySparkException) else _outside(str(error))
         if found is None and lacks_memory(error):
             found = out_of_memory("a query")
         raise found or error from error
@@ -79,7 +82,13 @@ def in_our_words(error: PySparkException) -> Exception | None:
         if f"[{condition}" in text:
             return EvaluationError(words)
     broker = _KAFKA.search(text)
-    return _unread(text) if broker is None else SourceError(f"Kafka: {broker[1].strip()}")
+    return _outside(text) if broker is None else SourceError(f"Kafka: {broker[1].strip()}")
+
+
+def _outside(text: str) -> SourceError | None:
+    """What a database said, or which file could not be read."""
+    database = _DATABASE.search(text)
+    return _unread(text) if database is None else SourceError(database[1].strip())
 
 
 def _unread(text: str) -> SourceError | None:

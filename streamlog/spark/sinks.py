@@ -23,6 +23,7 @@ from streamlog.runtime.sinks import csv_lines, open_sink
 from streamlog.spark.files import Files
 from streamlog.spark.format_sql import duration, iso
 from streamlog.spark.session import is_local
+from streamlog.spark.tables import is_table, put
 from streamlog.spark.topics import SCHEME, send
 from streamlog.spark.values import in_calendar, let, text
 from streamlog.syntax.ast import Type
@@ -57,6 +58,9 @@ def write(
     ordered = rows.repartition(1).sortWithinPartitions(*rows.columns)
     if str(path).startswith(SCHEME):
         send(ordered.selectExpr(f"{_json(names, types)} AS value"), str(path))
+        return
+    if is_table(str(path)):
+        put(as_numbers(rows, names, types), str(path), batch_id)
         return
     target = Path(path)
     kind = format or format_of_output(target)
@@ -196,6 +200,12 @@ def _write_elsewhere(frame: DataFrame, path: str, kind: str, batch_id: int | Non
         writer.json(place)
     else:
         writer.option("header", True).option("escape", '"').csv(place)
+
+
+def as_numbers(rows: DataFrame, names: Names, types: Types) -> DataFrame:
+    """As `shown`, but durations are numbers of microseconds: few tables know intervals."""
+    plain = [Type.INT if type_ is Type.DURATION else type_ for type_ in types]
+    return shown(rows, names, plain).repartition(1)
 
 
 def shown(rows: DataFrame, names: Names, types: Types) -> DataFrame:

@@ -38,6 +38,7 @@ from streamlog.spark.files import Files
 from streamlog.spark.numbering import FILE
 from streamlog.spark.parquet import Units, parquet
 from streamlog.spark.records import Columns, Part, Records
+from streamlog.spark.tables import is_table, rows_of
 from streamlog.spark.text_lines import LINE, CsvLines, JsonLines
 from streamlog.spark.topics import PLACE, SCHEME, messages
 from streamlog.spark.values import text
@@ -72,6 +73,9 @@ def read(
     if str(path).startswith(SCHEME):
         names, _ = surface(program.schema.column_names[pred], ())
         return _messages(messages(spark, str(path), stream=False), names)
+    if is_table(str(path)):
+        names, _ = surface(program.schema.column_names[pred], ())
+        return Records.of(rows_of(spark, str(path), stream=False), names, pred)
     files = _files(spark, str(path))
     folder = _Folder(str(path), _kind(files, path), pred, program, header, called)
     return folder.read(spark, files)
@@ -214,6 +218,8 @@ def read_stream(
     place = str(path)
     if place.startswith(SCHEME):
         return _messages(messages(spark, place, stream=True), names)
+    if is_table(place):
+        return Records.of(rows_of(spark, place, stream=True), surface(names, ())[0], pred)
     if place.startswith("rate://"):
         rate = spark.readStream.format("rate").option("rowsPerSecond", place[7:]).load()
         return Records.of(rate, names, pred)

@@ -111,7 +111,7 @@ def test_a_checkpointed_run_ends_and_is_not_repeated(tmp_path: Path) -> None:
         (("--output", "p=o.txt"), "what kind of file is 'o.txt'?"),
         (("--output", "p=o", "--partition", "p=m"), "--partition: `p` has no column 'm'"),
         (("--output", "p=o.csv", "--partition", "p=T"), "it needs --output p=FOLDER"),
-        (("--output", "p=o", "--partition", "p=T", "--partition", "p=X"), "a column that is not"),
+        (("--output", "p=o", "--partition", "p=T", "--partition", "p=N"), "a column that is not"),
         (("--output", "p=kafka://h:1/t", "--input", "s=kafka://h:1/t?x=1"), "where the input"),
     ],
 )
