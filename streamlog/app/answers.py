@@ -9,6 +9,7 @@ import click
 
 from streamlog.app.formats import count
 from streamlog.app.tables import all_rows
+from streamlog.runtime.data_files import JSON_LINES
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import Row
 from streamlog.runtime.ingest import HOLDING, surface
@@ -56,8 +57,8 @@ def _fits(goal: Atom, row: Row) -> bool:
 
 
 class Answers:
-    """Prints answers: JSON and CSV as they come, unless they have to wait; tables at the end, when
-    widths are known."""
+    """Prints answers: JSON (`jsonl`: without the predicate) and CSV as they come, unless they have
+    to wait; tables at the end, when widths are known."""
 
     def __init__(
         self, columns_of: Callable[[str], Columns], form: str, preds: Sequence[str], *, wait: bool
@@ -84,16 +85,17 @@ class Answers:
 
     def _print(self, pred: str, rows: Sequence[Row]) -> None:
         names, types = self.columns_of(pred)
-        if self.form == "json":
+        if self.form in ("json", JSON_LINES):
+            named = {"predicate": pred} if self.form == "json" else {}
             for row in rows:
-                answer = {"predicate": pred, **json_object(row, names, types)}
+                answer = {**named, **json_object(row, names, types)}
                 click.echo(json.dumps(answer, ensure_ascii=False))
         elif len(self.preds) == 1:
             header = "" if self.begun else self._header()
             click.echo(header + csv_lines(rows, types), nl=False)
         else:  # rows of several kinds have no header in common
-            named = [(pred, *(row or HOLDING)) for row in rows]
-            click.echo(csv_lines(named, (None, *types)), nl=False)
+            with_names = [(pred, *(row or HOLDING)) for row in rows]
+            click.echo(csv_lines(with_names, (None, *types)), nl=False)
         self.begun = True
 
     def _header(self) -> str:

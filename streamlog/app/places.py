@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import click
 
 from streamlog.diagnostics import did_you_mean
+from streamlog.runtime.addresses import DELTA, JDBC
+from streamlog.runtime.data_files import can_match, is_pattern
 
 Named = Sequence[tuple[str, str]]  # what it is for, and the place
 
@@ -60,6 +62,8 @@ def _meet(place: str, other: str) -> bool:
         return both[0].startswith(both[1]) or both[1].startswith(both[0])
     if one.is_relative_to(two) or two.is_relative_to(one):
         return True
+    if any(is_pattern(a) and can_match(a, b) for a, b in ((one, two), (two, one))):
+        return True
     try:
         return one.samefile(two)  # also by another hard link
     except OSError:
@@ -70,6 +74,10 @@ def _located(place: str) -> Path | str:
     """A path of this machine without links, or an address without options."""
     if place.startswith("file:/"):
         place = unquote(urlsplit(place).path)
+    if place.startswith(JDBC):
+        base, _, options = place.partition("?")
+        return f"{base}/{dict(parse_qsl(options)).get('table', '')}"
+    place = place.removeprefix(DELTA)
     if "://" not in place:
         try:
             return Path(place).resolve()

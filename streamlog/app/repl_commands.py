@@ -26,10 +26,11 @@ from streamlog.codes import CODES
 from streamlog.compiler import Mode
 from streamlog.diagnostics import did_you_mean
 from streamlog.kernel import Kernel
+from streamlog.runtime.data_files import is_data_file, is_pattern, stem
 from streamlog.runtime.executor import BEGIN
 from streamlog.runtime.memory import size
 from streamlog.runtime.query import prepared
-from streamlog.runtime.sources import FORMATS, SourceError, declared_inputs
+from streamlog.runtime.sources import SourceError, declared_inputs
 from streamlog.runtime.values import Unfit, moment, time_of
 from streamlog.runtime.why import why
 from streamlog.syntax.ast import Atom
@@ -93,7 +94,7 @@ class Commands:
 
     def _is_program(self, word: str) -> bool:
         path = self._path(word)
-        is_data = "=" in word or path.is_dir() or path.suffix.lower() in FORMATS
+        is_data = "=" in word or path.is_dir() or is_data_file(path) or is_pattern(path)
         return path.suffix == ".slog" or not is_data
 
     def _waiting(self) -> list[tuple[str, Path]]:
@@ -120,10 +121,10 @@ class Commands:
         if not path.exists():
             raise SourceError(f"there is no file '{word}'")
         if not path.is_dir() or path.name in self.session.engine.schema.predicates:
-            return [(path.stem, path)]
+            return [(stem(path), path)]
         known = self.session.engine.schema.predicates
-        found = [p for p in sorted(path.iterdir()) if p.is_dir() or p.suffix.lower() in FORMATS]
-        places = [(p.stem, p) for p in found if p.stem in known]
+        found = [p for p in sorted(path.iterdir()) if p.is_dir() or is_data_file(p)]
+        places = [(stem(p), p) for p in found if stem(p) in known]
         if not places:
             raise CommandError(f"no file in '{word}' has the name of a predicate")
         return places

@@ -24,11 +24,12 @@ from streamlog.app.repl_session import (
 from streamlog.app.repl_show import failure, note, shown
 from streamlog.app.ruletest import Verdict
 from streamlog.compiler import Mode
+from streamlog.runtime.data_files import is_data_file
 from streamlog.runtime.engine import EngineError
 from streamlog.runtime.executor import LimitError
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.query import QueryError
-from streamlog.runtime.sources import FORMATS, SourceError
+from streamlog.runtime.sources import SourceError
 from streamlog.runtime.values import Unfit
 from streamlog.runtime.why import NoProofError
 from streamlog.syntax.aggregates import AGGREGATES
@@ -130,7 +131,7 @@ class Shell:
             folder = Path(before.split()[-1] if before[-1:] != " " else ".")
             folder = folder if folder.is_dir() else folder.parent
             for path in sorted(folder.glob("*")):
-                if path.is_dir() or path.suffix in (".slog", *FORMATS):
+                if path.is_dir() or path.suffix == ".slog" or is_data_file(path):
                     yield str(path) + "/" * path.is_dir(), "file"
             return
         if column := _COLUMN.search(before):

@@ -9,13 +9,13 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from streamlog.app.inputs import TARGET, batch_option, compile_target, python_option
+from streamlog.app.inputs import STDIN, TARGET, batch_option, compile_target, python_option
 from streamlog.app.limits import limit_options, limits_of
 
 EVERY = 10_000  # rows between two steps of the local engine
 # What only one engine has a use for.
 _LOCAL = ("every", "profile")
-_SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages")
+_SPARK = ("partition", "files_per_batch", "kind", "master", "conf", "packages")
 
 
 @click.command("run")
@@ -35,8 +35,10 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages")
     "inputs",
     metavar="NAME=PATH",
     multiple=True,
-    help="Read the rows of a stream or table here: a .csv, .jsonl or .parquet file or a folder of "
-    "them; on Spark also hdfs://… or kafka://HOST:PORT/TOPIC. Overrides the program's `from`.",
+    help="Read the rows of a stream or table here: a .csv, .csv.gz, .jsonl, .jsonl.gz or .parquet "
+    "file, a folder of them, a pattern such as 'logs/2026-*.csv', or standard input in CSV or JSON "
+    "Lines: `-`, `jsonl:-`; on Spark also hdfs://…, "
+    "kafka://HOST:PORT/TOPIC, jdbc:…?table=NAME or delta:PATH. Overrides the program's `from`.",
 )
 @click.option(
     "--empty",
@@ -50,7 +52,14 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages")
     "outputs",
     metavar="NAME=PATH",
     multiple=True,
-    help="Write the answers of an output here, not to standard output; places as for --input.",
+    help="Write the answers of an output here, not to standard output; places as for --input. With "
+    "`-` or `jsonl:-`, standard output has the lines of this output and nothing else.",
+)
+@click.option(
+    "--partition",
+    metavar="NAME=COLUMN",
+    multiple=True,
+    help="Spark: partition the folder of Parquet files of an output by this column.",
 )
 @click.option(
     "--format",
@@ -106,7 +115,10 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages")
     "--errors", metavar="PATH", help="With --on-error skip: write what was left out here."
 )
 @click.option(
-    "--follow", is_flag=True, help="Spark: read files of folders as they appear, until interrupted."
+    "--follow",
+    is_flag=True,
+    help="Read rows as they come, until interrupted: on Spark the files of folders as they appear, "
+    "with --engine local also lines that are added to files, and standard input.",
 )
 @click.option(
     "--files-per-batch",
@@ -135,12 +147,11 @@ _SPARK = ("follow", "files_per_batch", "kind", "master", "conf", "packages")
 def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **options: Any) -> None:
     """Run a program over files.
 
-    On Spark, complete files are read at once, so no row is late; with --follow, the files of
-    folders are read as they appear. With --engine local, the rows of all files are merged by
-    timestamp, as if they had arrived together; each file keeps its own order, so a row can be
-    late within its file. Answers go to standard output, figures to standard error. With
-    --checkpoint, output files contain every answer exactly once, however often the run is
-    interrupted; standard output may repeat some answers after an interruption.
+    On Spark, complete files are read at once, so no row is late. With --engine local, the rows of
+    all files are merged by timestamp, as if they had arrived together; each file keeps its own
+    order, so a row can be late within its file. Answers go to standard output, figures to
+    standard error. With --checkpoint, output files contain every answer exactly once, however
+    often the run is interrupted; standard output may repeat some answers after an interruption.
 
     \b
     streamlog run airport.slog
@@ -148,10 +159,16 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
     streamlog run airport.slog --engine local --output pc_alarm=out.parquet
     streamlog run airport.slog --follow --input report=in --output pc_alarm=out
     streamlog run a.slog --follow --input r=kafka://host:9092/r --format csv
+    streamlog run a.slog --engine local --input r=- --output p=- < rows.csv
+    streamlog run a.slog --engine local --follow --input r=log.csv --format csv
     streamlog run --batch history.slog --format csv > answers.csv
     """
     from streamlog.compiler import Mode, Program
+    from streamlog.runtime.data_files import STANDARD
 
+    given = [text.partition("=")[2] for text in options["inputs"]]
+    if program == STDIN and any(place in STANDARD for place in given):
+        raise click.UsageError("standard input cannot be both the program and an input")
     compilation = compile_target(program, mode=Mode.BATCH if batch else Mode.STREAM)
     if not isinstance(compilation, Program):
         from streamlog.app.check import report
@@ -180,6 +197,10 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
             from streamlog.app.run_spark import SparkRun
 
             ctx.exit(execute(SparkRun, compilation, Options(**options)))
+        if options["follow"]:
+            from streamlog.app.run_following import FollowingRun
+
+            ctx.exit(execute(FollowingRun, compilation, Options(**options)))
         from streamlog.app.run_local import LocalRun
 
         ctx.exit(execute(LocalRun, compilation, Options(**options)))

@@ -26,15 +26,17 @@ from streamlog.app.render import console
 from streamlog.app.snippet import visible
 from streamlog.app.tables import flat
 from streamlog.compiler import Program, focused
+from streamlog.runtime.addresses import is_address
+from streamlog.runtime.data_files import CSV, STANDARD, STDOUT, format_of_output, is_pattern
 from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import LimitError, Limits
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.lock import Locked
 from streamlog.runtime.python_functions import PythonError, check_allowed
-from streamlog.runtime.sinks import kind_of_output
 from streamlog.runtime.sources import SourceError, check_inputs, declared_inputs
 
 MOST_PRINTED = 5  # rejected or late rows; the others are counted
+SILENT = "SL0506"
 # Beside the names of outputs, which are none.
 REJECTS, LATE, ERRORS = "--rejects", "--late", "--errors"
 
@@ -46,6 +48,7 @@ class Options:
     inputs: Sequence[str]
     empty: Sequence[str]
     outputs: Sequence[str]
+    partition: Sequence[str]
     form: str
     no_header: bool
     checkpoint: str | None
@@ -85,11 +88,13 @@ class Run(ABC):
         self.goals = {} if self.schema.outputs else goals_of(self.schema.queries)
         self.inputs = self._inputs()
         given = pairs(options.outputs, "--output", self.outputs, once=True)
+        standard = {name: place for name, place in given if place in STANDARD}
+        given = [(name, place) for name, place in given if name not in standard]
         places = [(f"--output {name}", name, place) for name, place in given]
         kept = ((REJECTS, options.rejects), (LATE, options.late), (ERRORS, options.errors))
         places += [(option, option, place) for option, place in kept if place]
         check_places(
-            [(f"the input of `{name}`", place) for name, place in self.inputs],
+            [(f"the input of `{n}`", place) for n, place in self.inputs if place not in STANDARD],
             [(option, place) for option, _, place in places],
             options.checkpoint,
         )
@@ -97,7 +102,10 @@ class Run(ABC):
         for place in self.paths.values():
             self.check_output(place)
         self.printed = [name for name in self.outputs if name not in self.paths]
-        if options.in_batches and self.printed and options.form == "table":
+        self.form = options.form
+        if standard:
+            self.form = self._form_of(standard)
+        if options.in_batches and self.printed and self.form == "table":
             # Tables are printed at the end: what came before an interruption would be missing.
             option = "--follow" if options.follow else "--checkpoint"
             raise click.UsageError(
@@ -105,6 +113,21 @@ class Run(ABC):
             )
         self.rejected = self._bad_rows = self._skipped = 0
         self._began = time.monotonic()
+
+    def _form_of(self, standard: Mapping[str, str]) -> str:
+        """How the only answers on standard output are written there."""
+        for name in self.printed:
+            if name not in standard or len(standard) > 1:
+                first = min(standard)
+                other = next(n for n in self.printed if n != first)
+                raise click.UsageError(
+                    f"--output {first}={standard[first]} leaves standard output to `{first}` "
+                    f"alone: give --output {other}=PATH too"
+                )
+        (place,) = standard.values()
+        if place == STDOUT:
+            return "jsonl" if self.options.form == "json" else CSV
+        return STANDARD[place]
 
     def _inputs(self) -> list[tuple[str, str]]:
         """Predicates and places: those given go before those that the program names."""
@@ -118,18 +141,30 @@ class Run(ABC):
             raise click.UsageError(f"`{both[0]}` is given both with --input and with --empty")
         way_out = "read them with --input {name}=PATH, or say --empty {name} if there are none"
         check_inputs(self.program, {*dict(found), *empty}, way_out)
+        standard = [name for name, place in found if place in STANDARD]
+        if len(standard) > 1:
+            raise click.UsageError(
+                f"--input: standard input cannot be both `{standard[0]}` and `{standard[1]}`"
+            )
         for name, place in found:
-            if "://" not in place and not Path(place).exists():
+            path = Path(place)
+            elsewhere = place in STANDARD or is_address(place)
+            if not (elsewhere or path.exists() or is_pattern(path)):
                 raise SourceError(f"there is no file '{place}' for `{name}`")
         return found
 
     def check_output(self, place: str) -> None:
         """Raise `SourceError` if answers cannot be written there."""
-        kind_of_output(Path(place))
+        format_of_output(Path(place))
 
     @abstractmethod
     def evaluate(self) -> None:
         """Everything from the first row to the closing tables."""
+
+    @property
+    def silences(self) -> list[str]:
+        """What silence alone does not raise, as `check` warns of it."""
+        return [d.message for d in self.program.diagnostics if d.code == SILENT]
 
     # ------------------------------------------------------------------------- the outcome
 
@@ -153,7 +188,7 @@ class Run(ABC):
         """What prints the answers that no file is given for. With --strict they wait until it is
         known that no row is rejected, unless they are delivered batch by batch."""
         wait = self.options.strict and not self.options.in_batches
-        return Answers(columns_of, self.options.form, self.printed, wait=wait)
+        return Answers(columns_of, self.form, self.printed, wait=wait)
 
     def print_bad_row(self, what: str, stream: str, reason: str, where: str = "") -> None:
         """A rejected or late row, if it is among the first few."""
@@ -185,6 +220,11 @@ class Run(ABC):
         """The rows of files that made a rule fail, with their places."""
         yield from ()
 
+    def print_status(self, held: Iterable[str]) -> None:
+        """Where a run that follows its inputs was stopped."""
+        for text in (*held, *(self.silences if self.options.follow else ())):
+            click.echo(visible(text), err=True)
+
     def print_doubts(self, doubts: Iterable[str]) -> None:
         """Warnings about the data."""
         for text in sorted(doubts):
@@ -193,7 +233,7 @@ class Run(ABC):
     @contextmanager
     def live(self, text: str) -> Iterator[Status | None]:
         """A line that changes on a terminal, unless answers are written there at the same time."""
-        busy = sys.stdout.isatty() and self.options.form != "table" and bool(self.printed)
+        busy = sys.stdout.isatty() and self.form != "table" and bool(self.printed)
         if not sys.stderr.isatty() or busy:
             yield None
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,8 @@ from streamlog.app.run_base import ERRORS, LATE, REJECTS, Options, Run
 from streamlog.compiler import Program
 from streamlog.kernel import Kernel
 from streamlog.runtime import checkpoint
+from streamlog.runtime.addresses import is_address, redacted
+from streamlog.runtime.data_files import CSV
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import Measured, Profiled, Row
@@ -35,14 +37,16 @@ from streamlog.runtime.sinks import (
     BEGINNING,
     Sink,
     TextSink,
+    Types,
     json_object,
     missing_output,
     open_sink,
     resumable_sink,
 )
 from streamlog.runtime.sources import (
-    CSV,
+    Arriving,
     Input,
+    Rows,
     SourceError,
     merged,
     read,
@@ -66,11 +70,11 @@ class LocalRun(Run):
         self.checkpoint = Path(options.checkpoint) if options.checkpoint else None
         places = [place for _, place in self.inputs]
         for place in (*places, *self.paths.values(), options.checkpoint or ""):
-            if "://" in place:
-                raise click.UsageError(f"'{place}' is for --engine spark")
+            if is_address(place):
+                raise click.UsageError(f"'{redacted(place, [place])}' is for --engine spark")
         header = not options.no_header
-        inputs = [Input(name, Path(place), header) for name, place in self.inputs]
-        files = [part for source in inputs for part in source.parts()]
+        self.given = [Input.at(name, place, header) for name, place in self.inputs]
+        files = [part for source in self.given for part in self._parts(source)]
         self.streams = [file for file in files if file.pred in self.schema.streams]
         self.tables = [file for file in files if file.pred not in self.schema.streams]
         pipes = [i.path for i in self.streams if not i.path.is_file()]
@@ -84,11 +88,18 @@ class LocalRun(Run):
         self.table_checkers: dict[str, Checker] = {}
         self.status: Status | None = None
         self.saving = self.saved_at = 0.0
+        self.saved_rows = 0
+
+    def _parts(self, source: Input) -> list[Input]:
+        """The files of an input."""
+        return source.parts()
 
     def check_output(self, place: str) -> None:
+        if is_address(place):
+            return  # refused later
         super().check_output(place)
         folder = Path(place).parent
-        if "://" not in place and not folder.is_dir():
+        if not is_address(place) and not folder.is_dir():
             raise SourceError(f"'{place}' cannot be written: there is no folder '{folder}'")
 
     # ------------------------------------------------------------------------ preparing
@@ -139,12 +150,16 @@ class LocalRun(Run):
             if name not in (REJECTS, LATE, ERRORS):
                 names, types = columns_of(self.engine, name)
             if self.checkpoint is None:
-                self.sinks[name] = open_sink(files.beside(Path(path)), names, types)
+                self.sinks[name] = self._open_sink(Path(path), names, types, files)
                 continue
             mark = BEGINNING if begun.get(name) == path else None
             self.sinks[name] = resumable_sink(Path(path), names, types, marks.get(name, mark))
         if self.checkpoint is not None and not marks:
             checkpoint.begin(self.checkpoint, self.paths)
+
+    def _open_sink(self, path: Path, names: Sequence[str], types: Types, files: Replacing) -> Sink:
+        """Without a checkpoint, what is there is replaced at the end."""
+        return open_sink(files.beside(path), names, types)
 
     # -------------------------------------------------------------------------- running
 
@@ -166,10 +181,7 @@ class LocalRun(Run):
             self._open_sinks(done.get("outputs", {}), files)
             with self.live("reading") as self.status:
                 if not self.failed and not self._in_bulk():
-                    self._feed()
-                    if not self.failed:
-                        self.engine.end()
-                        self._step(finished=True)
+                    self._all_rows()
             self._close_sinks(complete=True)
             files.commit(Path(self.paths[name]) for name in self.replaced)
         if not self.failed:
@@ -198,14 +210,29 @@ class LocalRun(Run):
             finally:
                 sink.close()
 
-    def _feed(self) -> None:
+    def _all_rows(self) -> None:
         """All rows, step by step, unless --strict stops the run."""
         engine, streams = self.engine, self.streams
         left = {s: sum(i.pred == s for i in streams) for s in self.schema.streams}
         for name, files in left.items():
             if not files:  # nothing but the program's own facts
                 engine.end(name)
+
+        def ended(pred: str) -> None:
+            left[pred] -= 1
+            if not left[pred]:
+                engine.end(pred)
+
         opened = read_files(streams, engine.checkers, self.consumed, self.prefixes)
+        self._push_all(opened, ended)
+        if not self.failed:
+            engine.end()
+            self._step(finished=True)
+
+    def _push_all(self, opened: Sequence[Rows | Arriving], ended: Callable[[str], None]) -> None:
+        """Rows, merged by time, with a step after every so many; `ended` is told of a stream of
+        which an input has no more."""
+        engine, streams = self.engine, self.streams
         # Rows wait here for their stream's turn: until another stream's come, if that matters.
         waiting: dict[str, list[Any]] = {source.pred: [] for source in streams}
         turns = not engine.progress.independent
@@ -222,10 +249,8 @@ class LocalRun(Run):
                     push(last)
                 last = pred
             if row is None:
-                left[pred] -= 1
-                if not left[pred]:
-                    push(pred)
-                    engine.end(pred)
+                push(pred)
+                ended(pred)
                 continue
             waiting[pred].append(row)
             self.consumed[which] += 1
@@ -235,15 +260,19 @@ class LocalRun(Run):
                     push(name)
                 left_of_step = self.options.every
                 self._step()
-                if self.failed:
+                if self.is_over():
                     return
+
+    def is_over(self) -> bool:
+        """Whether no more rows are to be read."""
+        return self.failed
 
     def _in_bulk(self) -> bool:
         """Evaluate large files all at once, if that is possible."""
         size = sum(i.path.stat().st_size for i in self.streams if i.path.is_file())
         options = self.options
         by_rows = options.strategy == "kernel" or options.every != EVERY or options.profile
-        if self.checkpoint or by_rows or size < LARGE:
+        if self.checkpoint or options.follow or by_rows or size < LARGE:
             return False
         from streamlog.duck import bulk
 
@@ -283,17 +312,22 @@ class LocalRun(Run):
         self._count()
         self._report_bad_rows()
         if self.checkpoint:
-            self._save(self.checkpoint, finished)
+            self._save(self.checkpoint, finished or self.failed, finished=finished)
         if self.status is not None:
             self.status.update(self._live_line())
 
     def _count(self) -> None:
         self.rejected = sum(c.rejected for c in self.engine.report.streams.values())
 
-    def _save(self, folder: Path, finished: bool) -> None:
-        """Not more than a fifth of the time goes into checkpoints; the last is always made."""
+    def _save_rest(self, *, at_once: bool = False) -> None:
+        """What the last checkpoint does not have yet."""
+        if self.checkpoint and self.saved_rows < sum(self.consumed):
+            self._save(self.checkpoint, at_once, finished=False)
+
+    def _save(self, folder: Path, at_once: bool, *, finished: bool) -> None:
+        """Not more than a fifth of the time goes into checkpoints, unless one is needed at once."""
         now = time.monotonic()
-        if not (finished or self.failed) and now - self.saved_at < 4 * self.saving:
+        if not at_once and now - self.saved_at < 4 * self.saving:
             return
         sys.stdout.flush()
         extra = {
@@ -306,6 +340,7 @@ class LocalRun(Run):
             "finished": finished,
         }
         checkpoint.save(self.engine, folder, extra)
+        self.saved_rows = sum(self.consumed)
         self.saved_at = time.monotonic()
         self.saving = self.saved_at - now
 
@@ -342,7 +377,8 @@ class LocalRun(Run):
             ]
             if len(wanted) < goal.arity:
                 continue
-            for source in (f for f in (*self.streams, *self.tables) if f.pred == goal.pred):
+            files = (f for f in (*self.streams, *self.tables) if f.form is None)
+            for source in (f for f in files if f.pred == goal.pred):
                 for number, row in enumerate(
                     read_file(source, Checker(self.program, goal.pred)), 1
                 ):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TypeAlias
 
 import click
@@ -16,11 +19,15 @@ from streamlog.app.closing import strategies_table
 from streamlog.app.formats import count
 from streamlog.app.interrupts import asked_to_stop, interruptible
 from streamlog.app.java import java_problem
+from streamlog.app.places import pairs
 from streamlog.app.run_base import ERRORS, LATE, MOST_PRINTED, REJECTS, Options, Run
 from streamlog.compiler import Program
+from streamlog.diagnostics import did_you_mean
 from streamlog.plan.parts import Strategy
 from streamlog.plan.strategies import Choice
+from streamlog.runtime.addresses import is_address
 from streamlog.runtime.columns import ColumnTypeError, ColumnTypes, column_types
+from streamlog.runtime.data_files import STANDARD, STDIN
 from streamlog.runtime.executor import LimitError, Row
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.ingest import REPORT, SKIPPED, surface
@@ -43,10 +50,11 @@ from streamlog.spark.session import (
     session,
     with_memory,
 )
-from streamlog.spark.sinks import Types, write
+from streamlog.spark.sinks import Types, check_empty, write
 from streamlog.spark.skipped import SKIPPED_TYPES
 from streamlog.spark.sources import read, read_stream
 from streamlog.spark.start import Running, started
+from streamlog.spark.tables import CONNECTORS, is_table
 from streamlog.spark.topics import CONNECTOR, SCHEME
 
 FIGURES = ("rows", "late", "rejected")
@@ -70,17 +78,51 @@ class SparkRun(Run):
             option = "--files-per-batch" if options.files_per_batch else "--kind"
             raise click.UsageError(f"{option} is for --follow and --checkpoint")
         super().__init__(program, options)
+        standard = [name for name, place in self.inputs if place in STANDARD]
+        if standard and options.in_batches:
+            option = "--follow" if options.follow else "--checkpoint"
+            way_out = " it with --engine local" if options.follow else " from a file"
+            raise click.UsageError(
+                f"{option} on Spark cannot read `{standard[0]}` from standard input; read{way_out}"
+            )
+        self.partitions = self._partitions()
         self._doubts: dict[str, str] = {}
+        self._until_the_end = ExitStack()
         self.strategy = None if options.strategy is None else Strategy(options.strategy)
 
+    def _partitions(self) -> dict[str, list[str]]:
+        """The columns by which outputs are partitioned."""
+        found: dict[str, list[str]] = {}
+        for name, column in pairs(self.options.partition, "--partition", self.outputs):
+            known = self.schema.column_names[name]
+            place = self.paths.get(name)
+            if place is None or Path(place).suffix or place.startswith(SCHEME) or is_table(place):
+                raise click.UsageError(
+                    f"--partition {name}: it needs --output {name}=FOLDER, a folder of Parquet "
+                    "files, whose name has no ending"
+                )
+            if column not in known:
+                near = did_you_mean(column, known)
+                hint = f"did you mean '{near}'?" if near else f"it has {', '.join(known)}"
+                raise click.UsageError(f"--partition: `{name}` has no column '{column}'; {hint}")
+            found.setdefault(name, []).append(column)
+            if {*known} <= {*found[name]}:
+                raise click.UsageError(f"--partition: `{name}` needs a column that is not in it")
+        return found
+
     def check_output(self, place: str) -> None:
+        if is_table(place):
+            return
+        partitioned = {text.partition("=")[0] for text in self.options.partition}
+        if any(f"{name}={place}" in self.options.outputs for name in partitioned):
+            return
         # Without such a name, the folder of micro-batches is one of Parquet.
         if not place.startswith(SCHEME) and (Path(place).suffix or not self.options.in_batches):
             super().check_output(place)
 
     def evaluate(self) -> None:
         self._start_spark()
-        with interruptible():
+        with interruptible(), self._until_the_end:
             if self.options.in_batches:
                 self._in_batches()
             else:
@@ -99,6 +141,12 @@ class SparkRun(Run):
             asked = (*packages, *settings.values())  # perhaps as files, in spark.jars
             if not any("spark-sql-kafka" in text for text in asked):
                 packages.append(CONNECTOR)
+        for connector in CONNECTORS:
+            if any(place.startswith(connector.prefix) for place in places) and not is_submitted():
+                settings = {**connector.settings, **settings}
+                asked = (*packages, *settings.values())
+                if not any(connector.artifact in text for text in asked):
+                    packages.append(connector.package)
         with self.live("starting Spark"):
             given = with_memory(settings, self.options.limits.memory)
             self.spark = session(self.options.master, given, packages)
@@ -111,15 +159,27 @@ class SparkRun(Run):
         for name, place in self.inputs:
             arriving = options.in_batches and name in self.schema.streams
             source = new_rows if arriving else read
+            if place in STANDARD:
+                place, source = self._copied(place), partial(read, called=STDIN)
             records[name] = source(self.spark, place, name, self.program, header=header)
         given = Inputs.of(self.spark, self.program, records, self.options.empty)
         self.types = column_types(self.program.closed, given.types)
         return given
 
+    def _copied(self, place: str) -> str:
+        """Standard input, in a file that tasks can read."""
+        folder = self._until_the_end.enter_context(_folder(None))
+        path = Path(folder, f"input.{STANDARD[place]}")
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        return str(path)
+
     # ------------------------------------------------------------------------ complete data
 
     def _all_at_once(self) -> None:
         limits = self.options.limits
+        for name in self.partitions:
+            check_empty(self.spark, self.paths[name])
         with Replacing() as files:
             jobs = Jobs(self.spark, "streamlog run", limits.seconds)
             with self.live("running"), explained(), jobs:
@@ -175,7 +235,9 @@ class SparkRun(Run):
                     printed[name] = _rows(rows)
                     counts[name] = len(printed[name])
                 else:
-                    rows, number = counted(rows)
+                    # Spark's writers to tables hide from `observe` what they compute.
+                    to_table = is_table(self.paths[name])
+                    rows, number = (rows.persist(), rows.count) if to_table else counted(rows)
                     names = self.schema.column_names[name]
                     self._write(files, name, rows, names, self.types[name])
                     counts[name] = number()
@@ -197,7 +259,7 @@ class SparkRun(Run):
     def _is_on_trial(self, place: str) -> bool:
         """Whether it is written beside its place first (`Replacing`)."""
         path = Path(place)
-        is_file = "://" not in place and bool(path.suffix)
+        is_file = not is_address(place) and bool(path.suffix)
         return is_file and (path.is_file() or not path.exists())
 
     def _write(
@@ -205,9 +267,9 @@ class SparkRun(Run):
     ) -> None:
         """Beside its place, if that is a file of this machine."""
         place: str | Path = self.paths[name]
-        if "://" not in str(place) and Path(place).suffix and not Path(place).is_dir():
+        if not is_address(str(place)) and Path(place).suffix and not Path(place).is_dir():
             place = files.beside(Path(place))
-        write(rows, names, types, place)
+        write(rows, names, types, place, by=self.partitions.get(name, ()))
 
     def _report_bad_rows(self, given: Inputs, files: Replacing) -> None:
         """The first few are printed, all go to their file. No row of complete data is late."""
@@ -233,8 +295,16 @@ class SparkRun(Run):
         given = self._read()
         answers = self.printing(self._columns)
 
+        closed = Event()  # standard output, by whoever read it
+
         def printer(name: str) -> Callable[[DataFrame, int], None]:
-            return lambda rows, batch: answers.add(name, _rows(self._asked(name, rows)))
+            def put(rows: DataFrame, batch: int) -> None:
+                try:
+                    answers.add(name, _rows(self._asked(name, rows)))
+                except BrokenPipeError:
+                    closed.set()
+
+            return put
 
         sinks: dict[str, Sink] = {n.removeprefix("--"): p for n, p in self.paths.items()}
         sinks |= {name: Relations(printer(name)) for name in self.printed}
@@ -250,19 +320,22 @@ class SparkRun(Run):
                 trigger=follow if options.follow else {"availableNow": True},
                 strategy=self.strategy,
                 limits=options.limits,
+                partitions=self.partitions,
             )
             self._count(running)
             with self.live("waiting for rows") as line, asked_to_stop() as asked:
-                while not (self.failed or asked.is_set() or running.wait(1)):
+                while not (self.failed or asked.is_set() or closed.is_set() or running.wait(1)):
                     self._count(running)
                     if line is not None and running.status.batch is not None:
-                        line.update(live_line(running.status))
+                        line.update(" · ".join((live_line(running.status), *self.silences)))
                 self._count(running)
-                if self.failed or asked.is_set() or options.follow:
+                if self.failed or asked.is_set() or closed.is_set() or options.follow:
                     running.stop()
                 else:
                     running.end()
             read_rows = self._count(running)
+        if closed.is_set():
+            raise BrokenPipeError
         answers.finish()
         last, record, used = running.run.store.last, running.run.record, running.run.choices
         self._report_graphs(used, "GraphFrames needs complete data: no --follow, no --checkpoint")
@@ -270,8 +343,7 @@ class SparkRun(Run):
         skipped = last.figures["skipped"] if last else {}
         self.print_more_skipped(sum(skipped.values()))
         self._print_closing(read_rows, counts, skipped, used, record.jobs, record.rounds)
-        for held in running.status.held:
-            click.echo(str(held), err=True)
+        self.print_status(map(str, running.status.held))
 
     def _print_errors(self, rows: DataFrame, batch: int) -> None:
         for rule, reason, values in rows.orderBy(*rows.columns).limit(MOST_PRINTED).collect():

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from streamlog.duck.database import Database, Rows
+from streamlog.runtime.data_files import CSV, delimiter_of, is_compressed
 from streamlog.runtime.ingest import Checker
-from streamlog.runtime.sources import CSV, Input, SourceError, delimiter_of, format_of, positions
+from streamlog.runtime.sources import Input, SourceError, positions
 from streamlog.runtime.values import FIRST_TIME, LAST_TIME, USUAL_FIRST, USUAL_LAST
 from streamlog.syntax.ast import Type
 
@@ -27,11 +28,17 @@ _FLOAT = r"-?\d+(\.\d+)?([eE][+-]?\d{1,3})?"
 def certain(source: Input, checker: Checker) -> str | None:
     """A query of the rows of a file, in its order; `c0` is NULL where there is a doubt about a
     row. None: there is a doubt about the file."""
-    if format_of(source.path) != CSV or not source.header or checker.assumed or not checker.types:
+    path = source.path
+    if source.kind != CSV or source.form or is_compressed(path) or not source.header:
         return None
-    if checker.forms or any(type_ is None for type_ in checker.types):
+    if (
+        checker.assumed
+        or not checker.types
+        or checker.forms
+        or any(type_ is None for type_ in checker.types)
+    ):
         return None
-    header = _plain_header(source.path)
+    header = _plain_header(path)
     if header is None:
         return None
     try:

@@ -17,11 +17,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
+from streamlog.runtime.data_files import CSV, PARQUET, SourceError, format_of_output
 from streamlog.runtime.executor import Row
 from streamlog.runtime.ingest import HOLDING
 from streamlog.runtime.lock import hold
 from streamlog.runtime.prefix import Prefix, problem
-from streamlog.runtime.sources import CSV, PARQUET, SourceError, format_of
 from streamlog.runtime.values import written
 from streamlog.syntax.ast import Type
 
@@ -36,6 +36,9 @@ class Sink(Protocol):
     def write(self, rows: Iterable[Row]) -> None:
         """Add rows."""
 
+    def flush(self) -> None:
+        """Let others see what was written, as far as that is possible before `commit`."""
+
     def commit(self) -> Mark:
         """Make what was written durable; returns the mark to resume at."""
 
@@ -43,14 +46,9 @@ class Sink(Protocol):
         """Finish the file; a resumable one has what was committed."""
 
 
-def kind_of_output(path: Path) -> str:
-    """What is written there: a folder that exists becomes one of Parquet."""
-    return format_of(path) if path.suffix or not path.is_dir() else PARQUET
-
-
 def open_sink(path: Path, names: Sequence[str], types: Types) -> Sink:
     """A sink for rows with these columns: a new file."""
-    kind = kind_of_output(path)
+    kind = format_of_output(path)
     try:
         if kind == PARQUET:
             return _Parquet(path, names, types)
@@ -64,7 +62,7 @@ def resumable_sink(
 ) -> Sink:
     """A sink that can go on at a `mark`, without what was written behind it; None for one that is
     new, where nothing may be yet."""
-    kind = kind_of_output(path)
+    kind = format_of_output(path)
     try:
         if kind == PARQUET:
             return _Parts(path, names, types, mark)
@@ -75,7 +73,7 @@ def resumable_sink(
 
 def missing_output(path: Path, mark: Mark) -> str | None:
     """What of a finished sink is not there any more."""
-    if kind_of_output(path) == PARQUET:
+    if format_of_output(path) == PARQUET:
         lost = next((p for p in _parts(path, mark) if not p.exists()), None)
         return None if lost is None else f"'{lost}' is missing, and was written before"
     return problem(path, mark, "written to") if mark else None
@@ -88,8 +86,8 @@ def _unwritable(path: Path, error: OSError) -> SourceError:
 
 def _not_empty(path: Path) -> SourceError:
     return SourceError(
-        f"'{path}' is not empty, and this checkpoint knows nothing of it: write somewhere else, or "
-        "remove it first"
+        f"'{path}' is not empty, and was not written by this run: write somewhere else, or remove "
+        "it first"
     )
 
 
@@ -160,9 +158,12 @@ class TextSink:
         self.file.write(data)
         self.written.add(data)
 
-    def commit(self) -> Mark:
+    def flush(self) -> None:
         self._head()
         self.file.flush()
+
+    def commit(self) -> Mark:
+        self.flush()
         if stat.S_ISREG(os.fstat(self.file.fileno()).st_mode):  # not a pipe
             os.fsync(self.file.fileno())
         return self.written.record()
@@ -218,6 +219,9 @@ class _Parquet:
             self.writer = parquet.ParquetWriter(self.path, schema)
         return self.writer
 
+    def flush(self) -> None:
+        pass
+
     def commit(self) -> Mark:
         return BEGINNING  # nothing of it can be read before the end
 
@@ -255,6 +259,9 @@ class _Parts:
 
     def write(self, rows: Iterable[Row]) -> None:
         self.rows += rows
+
+    def flush(self) -> None:
+        pass  # a part is complete or not there
 
     def commit(self) -> Mark:
         if self.rows:

@@ -1,7 +1,5 @@
 """Files to rows: CSV, JSON Lines and Parquet, each row checked, each bad one with its place.
 
-A folder stands for all the files in it that are not hidden, by name.
-
 A row that cannot be read is a `Reject` in its place among the others; only a file that cannot be
 read at all, or lacks a column, raises `SourceError`.
 """
@@ -11,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from collections import deque
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
@@ -22,6 +21,22 @@ from attrs import frozen
 
 from streamlog.compiler import Program
 from streamlog.diagnostics import did_you_mean
+from streamlog.runtime.data_files import (
+    CSV,
+    PARQUET,
+    STANDARD,
+    STDIN,
+    Unzipped,
+    data_files,
+    delimiter_of,
+    format_of,
+    is_compressed,
+    is_pattern,
+    matches,
+    one_kind,
+    readable,
+)
+from streamlog.runtime.data_files import SourceError as SourceError  # for all who read files
 from streamlog.runtime.executor import BEGIN, Row
 from streamlog.runtime.ingest import Check, Checker, Reject, Unreadable
 from streamlog.runtime.prefix import Prefix, Recorded
@@ -29,70 +44,49 @@ from streamlog.runtime.values import shown
 from streamlog.syntax.walk import atoms
 
 Rows: TypeAlias = Generator[Row | Reject, None, None]
+Arriving: TypeAlias = Generator[Row | Reject | None, None, None]  # None: no more at present
 
-CSV, JSON_LINES, PARQUET = "csv", "jsonl", "parquet"
-FORMATS = {
-    ".csv": CSV,
-    ".tsv": CSV,
-    ".jsonl": JSON_LINES,
-    ".ndjson": JSON_LINES,
-    ".parquet": PARQUET,
-    ".pq": PARQUET,
-}
 # A quoted field may span lines; a quote that is never closed must not swallow the file.
 MOST_LINES = 50
 # Python's own limit, 128 KiB, is one for the whole process.
 csv.field_size_limit(2**31 - 1)
 # Of more files than these, one whose first row is not due is closed until it is.
 _OPEN_FILES = 64
-
-
-class SourceError(Exception):
-    """A file cannot be used."""
+# Bytes that are not UTF-8 become lone surrogates, which the check of their row refuses.
+ENCODING, ERRORS = "utf-8-sig", "surrogateescape"
 
 
 @frozen
 class Input:
-    """A file with rows of an input, or a folder of such files."""
+    """A file with rows of an input, a folder of such files, or a pattern; or standard input."""
 
     pred: str
     path: Path
     header: bool = True  # CSV only: the first line names the columns
+    form: str | None = None  # of standard input
+
+    @staticmethod
+    def at(pred: str, place: str, header: bool) -> Input:
+        """A place on the command line."""
+        form = STANDARD.get(place)
+        return Input(pred, Path(place) if form is None else STDIN, header, form)
+
+    @property
+    def kind(self) -> str:
+        return self.form or format_of(self.path)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the file is written once, and does not grow."""
+        return self.kind == PARQUET or is_compressed(self.path)
 
     def parts(self) -> list[Input]:
         """An input for each of the files."""
+        if self.form is not None:
+            return [self]
         found = data_files(self.path)
-        if not found:
-            raise SourceError(f"the folder '{self.path}' has no .csv, .jsonl or .parquet files")
         one_kind(found, self.path)
         return [Input(self.pred, path, self.header) for path in found]
-
-
-def format_of(path: Path) -> str:
-    """What kind of file this is, by its name; a folder without such a name is one of Parquet."""
-    kind = FORMATS.get(path.suffix.lower())
-    if kind is not None or path.is_dir():
-        return kind or PARQUET
-    raise SourceError(
-        f"what kind of file is '{path}'? The name should end in .csv, .jsonl or .parquet"
-    )
-
-
-def data_files(path: Path) -> list[Path]:
-    """The file, or those of a folder that are not hidden, by name."""
-    if not path.exists():
-        raise SourceError(f"there is no file '{path}'")
-    if not path.is_dir():
-        return [path]
-    return sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
-
-
-def one_kind(found: Iterable[Path], path: Path | str) -> str:
-    """The kind of a folder's files."""
-    kinds = {format_of(file) for file in found}
-    if len(kinds) > 1:
-        raise SourceError(f"the files in '{path}' are of several kinds: {', '.join(sorted(kinds))}")
-    return kinds.pop()
 
 
 def read(source: Input, checker: Checker) -> Rows:
@@ -103,29 +97,36 @@ def read(source: Input, checker: Checker) -> Rows:
 
 def read_file(source: Input, checker: Checker, skip: int = 0, prefix: Prefix | None = None) -> Rows:
     """The rows of a file after the first `skip`; `prefix` becomes what has been read of it."""
-    kind = format_of(source.path)
     if prefix is not None:
         prefix.reset()
-    try:
-        if kind == PARQUET:
+        if source.is_whole:
+            prefix.take(source.path)
+    with readable(source.path):
+        rows: Any  # of a file that is complete, there is always a next one or none
+        if source.kind == PARQUET:
             from streamlog.runtime.parquet import read_parquet
 
-            if prefix is not None:
-                prefix.take(source.path)
-            rows: Rows = read_parquet(source, checker)
-        elif kind == CSV:
-            rows = _read_csv(source, checker, prefix)
+            rows = read_parquet(source, checker)
         else:
-            rows = _read_json_lines(source, checker, prefix)
+            rows = _in_lines(source, checker, None if source.is_whole else prefix)
         skipped = sum(1 for _ in islice(rows, skip))
         if skipped < skip:
             raise SourceError(
                 f"'{source.path}' has only {skipped} rows, and {skip} were read from it before"
             )
         yield from rows
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SourceError(f"'{source.path}' cannot be read: {reason}") from None
+
+
+def _in_lines(source: Input, checker: Checker, prefix: Prefix | None) -> Arriving:
+    with _open(source, prefix) as lines:
+        yield from rows_of(lines, source, checker)
+
+
+def rows_of(lines: Iterable[str], source: Input, checker: Checker) -> Arriving:
+    """The rows in the lines of CSV or JSON; None where a line is "", which is none: there are no
+    more at present."""
+    read = _csv_rows if source.kind == CSV else _json_rows
+    return read(lines, source, checker)
 
 
 def read_files(
@@ -139,7 +140,7 @@ def read_files(
     def when_due(source: Input, skip: int, prefix: Prefix | None) -> Rows:
         checker = checkers[source.pred]
         rows = read_file(source, checker, skip, prefix)
-        if skip == 0 and len(sources) > _OPEN_FILES:
+        if skip == 0 and source.form is None and len(sources) > _OPEN_FILES:
             first = next(rows, None)
             if first is None:
                 return
@@ -170,11 +171,14 @@ def positions(names: Sequence[str], found: Sequence[str], path: Path | str) -> l
     return result
 
 
-def _open(path: Path, prefix: Prefix | None) -> TextIO:
-    file = path.open("rb", buffering=0)
-    buffer = io.BufferedReader(file if prefix is None else Recorded(file, prefix), 1 << 16)
-    # Bytes that are not UTF-8 become lone surrogates, which the check of their row refuses.
-    return io.TextIOWrapper(buffer, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
+def _open(source: Input, prefix: Prefix | None) -> TextIO:
+    buffer: Any = sys.stdin.buffer
+    if source.form is None:
+        file = source.path.open("rb", buffering=0)
+        buffer = io.BufferedReader(file if prefix is None else Recorded(file, prefix), 1 << 16)
+    if is_compressed(source.path):
+        buffer = Unzipped(buffer)
+    return io.TextIOWrapper(buffer, encoding=ENCODING, errors=ERRORS, newline="\n")
 
 
 # -------------------------------------------------------------------------------------- CSV
@@ -221,31 +225,35 @@ class Layout:
         return checker.temporal and fields == self.header
 
 
-def delimiter_of(path: Path) -> str:
-    return "\t" if path.suffix.lower() == ".tsv" else ","
-
-
-def _read_csv(source: Input, checker: Checker, prefix: Prefix | None) -> Rows:
+def _csv_rows(lines: Iterable[str], source: Input, checker: Checker) -> Arriving:
     path = source.path
-    with _open(path, prefix) as file:
-        found = records(file, delimiter_of(path))
-        header: list[str] | Unreadable | None = None
-        if source.header:
-            _, header = next(found, (0, None))
-            if header is None:
-                return
-        layout = Layout.of(header, checker.names, path)
-        check = layout.check(checker)
-        for line, fields in found:
-            row = check(fields)
-            if row.__class__ is tuple:
-                yield row
-            elif not layout.is_repeated(fields, checker):
-                yield placed(row, path, line)
+    found = records(lines, delimiter_of(path))
+    header: list[str] | Unreadable | None = None
+    if source.header:
+        for _, header in found:
+            if header is not None:
+                break
+            yield None
+        if header is None:
+            return
+    layout = Layout.of(header, checker.names, path)
+    check = layout.check(checker)
+    for line, fields in found:
+        if fields is None:
+            yield None
+            continue
+        row = check(fields)
+        if row.__class__ is tuple:
+            yield row
+        elif not layout.is_repeated(fields, checker):
+            yield placed(row, path, line)
 
 
-def records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str] | Unreadable]]:
-    """The records of CSV lines, each with the number of its first line."""
+def records(
+    lines: Iterable[str], delimiter: str
+) -> Iterator[tuple[int, list[str] | Unreadable | None]]:
+    """The records of CSV lines, each with the number of its first line; None where a line is "":
+    there are no more at present."""
     source = iter(lines)
     ahead: deque[str] = deque()  # read for a quoted field that may go on
     number = 0
@@ -253,13 +261,18 @@ def records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[st
         line = ahead.popleft() if ahead else next(source, None)
         if line is None:
             return
+        if not line:
+            yield number, None
+            continue
         number += 1
         if '"' not in line:
             line = line.rstrip("\r\n")
             if line:
                 yield number, line.split(delimiter)
             continue
-        record, more = _quoted(line, source, ahead, delimiter)
+        while (found := _quoted(line, source, ahead, delimiter)) is None:
+            yield number, None
+        record, more = found
         for _ in range(more):
             ahead.popleft()
         yield number, record
@@ -268,8 +281,9 @@ def records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[st
 
 def _quoted(
     line: str, source: Iterator[str], ahead: deque[str], delimiter: str
-) -> tuple[list[str] | Unreadable, int]:
-    """A record with quotes, and how many of the lines that follow belong to it."""
+) -> tuple[list[str] | Unreadable, int] | None:
+    """A record with quotes, and how many of the lines that follow belong to it; None: perhaps
+    one that is still to come."""
     parts = [line]
     for more in range(MOST_LINES):
         try:
@@ -281,6 +295,8 @@ def _quoted(
             following = next(source, None)
             if following is None:
                 break
+            if not following:
+                return None
             ahead.append(following)
         parts.append(ahead[more])
     return Unreadable(
@@ -307,23 +323,26 @@ def json_row(line: str, checker: Checker) -> Row | Reject | None:
     return checker.row(raw)
 
 
-def _read_json_lines(source: Input, checker: Checker, prefix: Prefix | None) -> Rows:
-    path = source.path
-    with _open(path, prefix) as file:
-        for number, line in enumerate(file, 1):
-            row = json_row(line, checker)
-            if row.__class__ is tuple:
-                yield row
-            elif row is not None:
-                yield placed(row, path, number)
+def _json_rows(lines: Iterable[str], source: Input, checker: Checker) -> Arriving:
+    number = 0
+    for line in lines:
+        if not line:
+            yield None
+            continue
+        number += 1
+        row = json_row(line, checker)
+        if row.__class__ is tuple:
+            yield row
+        elif row is not None:
+            yield placed(row, source.path, number)
 
 
 # ------------------------------------------------------------------------------ many of them
 
 
-def merged(inputs: Sequence[Rows]) -> Iterator[tuple[int, Row | Reject | None]]:
+def merged(inputs: Sequence[Rows | Arriving]) -> Iterator[tuple[int, Row | Reject | None]]:
     """The rows of several inputs as if they had arrived together, each with the number of its
-    input, and None where an input ends.
+    input, and None where an input ends, or has no more at present.
 
     Each file keeps its own order; between files, the one whose latest row is earliest goes on. So
     no file's rows are late only because another was read first. A rejected row follows the one
@@ -351,8 +370,10 @@ def merged(inputs: Sequence[Rows]) -> Iterator[tuple[int, Row | Reject | None]]:
         heapreplace(heap, (time, which, following))
     for _, which, last in heap:
         yield which, last
-        for row in inputs[which]:
-            yield which, row
+        for more in inputs[which]:
+            if more is None:
+                break
+            yield which, more
         yield which, None
 
 
@@ -401,10 +422,12 @@ def inside(program: Program, path: str, declared_in: str) -> Path:
         found = (home / path).resolve()
     except (OSError, ValueError, RuntimeError):  # the last for links that go round
         raise SourceError(f"{shown(path)} is not a path") from None
-    links = [found, *(p for p in found.rglob("*") if p.is_symlink())]
+    named = matches(found) if is_pattern(found) else [found]
+    links = [found, *named, *(p for n in named for p in n.rglob("*") if p.is_symlink())]
     if out := [p for p in links if not p.resolve().is_relative_to(root)]:
-        named = f"'{path}'" if out[0] == found else f"the link '{out[0].relative_to(root)}'"
-        raise SourceError(f"{named} lies outside the folder of this program")
+        link = out[0].is_relative_to(root)
+        what = f"the link '{out[0].relative_to(root)}'" if link else f"'{path}'"
+        raise SourceError(f"{what} lies outside the folder of this program")
     try:
         return found.relative_to(Path.cwd())
     except ValueError:

@@ -6,23 +6,26 @@ run has left, or that somebody has taken away, would make a wrong whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from attrs import evolve, frozen
 from pyspark.sql import DataFrame, SparkSession
 
+from streamlog.runtime.data_files import PARQUET
 from streamlog.runtime.envelope import CheckpointError
-from streamlog.runtime.sources import PARQUET
 from streamlog.spark.files import Files
 from streamlog.spark.sinks import Names, Types, shown, write
+from streamlog.spark.tables import check_batches, clear, is_table
 from streamlog.spark.topics import SCHEME
 
 # A folder, or what is to be done with the new answers of a batch, given its number.
 Take = Callable[[DataFrame, int], None]
 # So many of the last batches are known by their sizes, the earlier ones by their number.
 _RECENT = 100
+_NONE: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 @frozen
@@ -59,13 +62,24 @@ class Delivered:
 class Delivery:
     """The sinks of a run."""
 
-    def __init__(self, spark: SparkSession, sinks: Mapping[str, Sink]) -> None:
-        self.sinks = sinks
+    def __init__(
+        self,
+        spark: SparkSession,
+        sinks: Mapping[str, Sink],
+        partitions: Mapping[str, Sequence[str]] = _NONE,
+    ) -> None:
+        """`partitions`: the columns by which an output's folder is partitioned."""
+        self.sinks, self._partitions = sinks, partitions
         self._folders = {
             name: Files(spark, sink)
             for name, sink in sinks.items()
-            if isinstance(sink, str) and not sink.startswith(SCHEME)
+            if isinstance(sink, str) and not (sink.startswith(SCHEME) or is_table(sink))
         }
+        self._spark = spark
+        self._tables = {
+            name: sink for name, sink in sinks.items() if isinstance(sink, str) and is_table(sink)
+        }
+        self._first = 0  # the batch that an earlier start may have tried
         self.delivered: dict[str, Delivered] = {
             name: Delivered(files.path(""), 0, ()) for name, files in self._folders.items()
         }
@@ -78,8 +92,9 @@ class Delivery:
         elif callable(sink):
             sink(shown(rows, names, types), batch)
         else:
-            kind = None if Path(sink).suffix else PARQUET
-            write(rows, names, types, sink, kind, batch)
+            kind = None if name in self._tables or Path(sink).suffix else PARQUET
+            by = self._partitions.get(name, ())
+            write(rows, names, types, sink, kind, batch, by)
             if name in self._folders:
                 size = self._folders[name].size(_folder(batch))
                 assert size is not None
@@ -89,6 +104,8 @@ class Delivery:
         """A batch without answers; an attempt before a crash may have had some."""
         if name in self._folders:
             self._folders[name].delete(_folder(batch))
+        if name in self._tables and batch == self._first:
+            clear(self._spark, self._tables[name], batch)
 
     # ------------------------------------------------------------------------- at a start
 
@@ -96,6 +113,8 @@ class Delivery:
         """No batch counts yet; `again`: the first may have been tried."""
         for files in self._folders.values():
             _no_others(files, 0 if again else -1)
+        for address in self._tables.values():
+            check_batches(self._spark, address, 0 if again else -1)
 
     def go_on(self, known: Mapping[str, Delivered], batch: int) -> None:
         """Look whether what was delivered up to a batch is there, and nothing else."""
@@ -119,6 +138,9 @@ class Delivery:
         for name, files in self._folders.items():
             if name not in known:
                 _no_others(files, -1)
+        for address in self._tables.values():
+            check_batches(self._spark, address, batch + 1)
+        self._first = batch + 1
 
 
 def _folder(batch: int) -> str:

@@ -16,7 +16,7 @@ from streamlog.compiler import Planned
 from streamlog.plan.parts import Stage, Strategy, part
 from streamlog.plan.paths import Paths, base_rules
 from streamlog.plan.pivot import Pivot, find
-from streamlog.plan.sql import Version
+from streamlog.plan.sql import Version, with_slice
 from streamlog.plan.steps import RulePlan
 from streamlog.plan.strategies import NO_PATHS
 from streamlog.runtime import evaluation
@@ -127,8 +127,9 @@ class Evaluation(evaluation.Evaluation[DataFrame]):
     def query(
         self, text: str, pred: str, rules: Sequence[RulePlan], slice_: Slice | None
     ) -> DataFrame:
-        args = None if slice_ is None else {"low": slice_.low, "high": slice_.high}
-        return wire.cast(self.spark.sql(text, args=args), self.types[pred])
+        if slice_ is not None:
+            text = with_slice(text, slice_.low, slice_.high)
+        return wire.cast(self.spark.sql(text), self.types[pred])
 
     def union(self, rows: Sequence[DataFrame]) -> DataFrame:
         return reduce(DataFrame.unionAll, rows)

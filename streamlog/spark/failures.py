@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -22,6 +23,13 @@ _QUERY_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE.*)?$", 
 
 # Of a broker that is not there, or does not let us in.
 _KAFKA = re.compile(r"org\.apache\.kafka\.common\.(?:errors\.)?\w+Exception: (.*)")
+
+# What a task was reading, and why that failed.
+_FILE = re.compile(r"\[FAILED_READ_FILE\S* .* reading file (\S+?)\.? +SQLSTATE")
+_DAMAGED = re.compile(r"Caused by: (java\.(?:io|util\.zip)\.\w+)(?:: (.+))?")
+
+# Of a database that is not there, does not let us in, or has no such table.
+_DATABASE = re.compile(r"(?:java\.sql|org\.postgresql\.util)\.\w*Exception: (.*)")
 
 _ANSI = {
     "DIVIDE_BY_ZERO": "division by zero",
@@ -57,7 +65,7 @@ def explained(blame: Callable[[], EvaluationError | None] = lambda: None) -> Ite
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        found = in_our_words(error) if isinstance(error, PySparkException) else None
+        found = in_our_words(error) if isinstance(error, PySparkException) else _outside(str(error))
         if isinstance(found, EvaluationError) and WITH_RULE not in str(found):
             found = blame() or found
         if found is None and lacks_memory(error):
@@ -78,4 +86,22 @@ def in_our_words(error: PySparkException) -> Exception | None:
         if f"[{condition}" in text:
             return EvaluationError(words)
     broker = _KAFKA.search(text)
-    return None if broker is None else SourceError(f"Kafka: {broker[1].strip()}")
+    return _outside(text) if broker is None else SourceError(f"Kafka: {broker[1].strip()}")
+
+
+def _outside(text: str) -> SourceError | None:
+    """What a database said, or which file could not be read."""
+    database = _DATABASE.search(text)
+    return _unread(text) if database is None else SourceError(database[1].strip())
+
+
+def _unread(text: str) -> SourceError | None:
+    """Which file could not be read to its end."""
+    file = _FILE.search(text)
+    cause = _DAMAGED.search(text)
+    if file is None or cause is None:
+        return None
+    path = unquote(file[1]).removeprefix("file://")
+    early = cause[1].endswith("EOFException")
+    reason = "the compressed data end too early" if early else str(cause[2]).strip()
+    return SourceError(f"'{path}' cannot be read: {reason}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +85,15 @@ class Files:
         self._system.mkdirs(self._path(folder))
 
     def below(self) -> list[str]:
-        """The files of the root that are not hidden, by name; the root, if it is a file."""
+        """The files of the root that are not hidden, by name; the root, if it is a file; those
+        that it matches, if it is a pattern."""
+        found = [self._root]
         if not self._system.exists(self._root):
-            raise SourceError(f"there is no file '{self.root}'")
-        found = [s.getPath() for s in self._system.listStatus(self._root) if s.isFile()]
+            if not has_magic(self.root):
+                raise SourceError(f"there is no file '{self.root}'")
+            found = [s.getPath() for s in self._system.globStatus(self._root) or ()]
+        listed = (s for path in found for s in self._system.listStatus(path))
+        found = [s.getPath() for s in listed if s.isFile()]
         return sorted(str(p.toString()) for p in found if str(p.getName())[0] not in "._")
 
     def head(self, path: str, size: int) -> bytes:

@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from streamlog.runtime.data_files import literal
+
 FILE, NUMBER = "file", "number"
 _BLOCK, _ID = "block", "id"
 
 
 def located(spark: SparkSession, files: Sequence[str]) -> DataFrame:
     """The lines of files, for `numbered`."""
-    return spark.read.text(list(files), lineSep="\n").selectExpr(
+    return spark.read.text(literal(files), lineSep="\n").selectExpr(
         "value",
         f"_metadata.file_path AS {FILE}",
         f"_metadata.file_block_start AS {_BLOCK}",

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType
 
-from streamlog.runtime.sources import SourceError
+from streamlog.runtime.data_files import SourceError, literal
 from streamlog.syntax.ast import Type
 
 Units: TypeAlias = Mapping[str, tuple[Type, str]]
@@ -31,7 +31,7 @@ def parquet(
     before = spark.conf.get(_NANOS_AS_NUMBERS)
     spark.conf.set(_NANOS_AS_NUMBERS, "true")
     try:
-        frame = spark.read.parquet(*paths)
+        frame = spark.read.parquet(*literal(paths))
     finally:
         spark.conf.set(_NANOS_AS_NUMBERS, str(before))
     numbers = {f.name for f in frame.schema.fields if isinstance(f.dataType, LongType)}

@@ -15,13 +15,15 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from pyarrow import parquet
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
+from streamlog.runtime.data_files import CSV, JSON_LINES, PARQUET, SourceError, format_of_output
 from streamlog.runtime.ingest import surface
 from streamlog.runtime.sinks import csv_lines, open_sink
-from streamlog.runtime.sources import CSV, JSON_LINES, PARQUET, SourceError, format_of
+from streamlog.spark.files import Files
 from streamlog.spark.format_sql import duration, iso
 from streamlog.spark.session import is_local
+from streamlog.spark.tables import is_table, put
 from streamlog.spark.topics import SCHEME, send
 from streamlog.spark.values import in_calendar, let, text
 from streamlog.syntax.ast import Type
@@ -39,21 +41,29 @@ def write(
     path: str | Path,
     format: str | None = None,
     batch_id: int | None = None,
+    by: Sequence[str] = (),
 ) -> None:
     """A relation's rows (`c0`, `c1`, …), in their order by value, as csv, jsonl or parquet.
 
     Without a batch, `path` becomes one file if its name says of which kind, and else a folder
     with one. With one, the file is in the folder `batch=<id>` of `path`: written again it is
     replaced, and a batch without rows leaves none. A topic gets the rows as JSON, in that order.
+    Partitioned `by` columns, `path` is a folder of Parquet files with a folder for each value.
     """
     names, types = surface(names, types)
+    if by:
+        _write_partitioned(shown(rows, names, types), str(path), by, batch_id)
+        return
     # In one task: a sort over several would first look at the rows, and so compute them twice.
     ordered = rows.repartition(1).sortWithinPartitions(*rows.columns)
     if str(path).startswith(SCHEME):
         send(ordered.selectExpr(f"{_json(names, types)} AS value"), str(path))
         return
+    if is_table(str(path)):
+        put(as_numbers(rows, names, types), str(path), batch_id)
+        return
     target = Path(path)
-    kind = format or format_of(target)
+    kind = format or format_of_output(target)
     if "://" in str(path):
         _write_elsewhere(shown(rows, names, types), str(path), kind, batch_id)
         return
@@ -76,6 +86,43 @@ def write(
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise SourceError(f"'{target}' cannot be written: {reason}") from None
+
+
+def check_empty(spark: SparkSession, path: str) -> None:
+    """What another run has left in a folder of partitions would be mixed with the new answers."""
+    if Files(spark, path).names(""):
+        raise SourceError(
+            f"'{path}' is not empty, and a partitioned output is written to a new folder"
+        )
+
+
+def _write_partitioned(
+    frame: DataFrame, path: str, by: Sequence[str], batch_id: int | None
+) -> None:
+    """By Spark's own writer: on this machine beside its place first, elsewhere in place."""
+    ordered = frame.repartition(1).sortWithinPartitions(*(f"`{c}`" for c in by))
+    if batch_id is None:
+        check_empty(frame.sparkSession, path)
+    with _microseconds(frame):
+        if "://" in path:
+            place = path if batch_id is None else f"{path.rstrip('/')}/batch={batch_id}"
+            ordered.write.mode("overwrite").partitionBy(*by).parquet(place)
+            return
+        target = Path(path) if batch_id is None else Path(path, f"batch={batch_id}")
+        if not is_local(frame.sparkSession):
+            raise SourceError(
+                f"'{path}' is on this machine, and a partitioned output is written by the workers: "
+                "give a place that all of them see as file://… or hdfs://…"
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _beside(target) as folder:
+            ordered.write.partitionBy(*by).parquet(str(folder / "parts"))
+            for extra in [*(folder / "parts").rglob(".*"), folder / "parts" / "_SUCCESS"]:
+                extra.unlink(missing_ok=True)
+            if target.exists():
+                shutil.rmtree(target)
+            if any((folder / "parts").iterdir()) or batch_id is None:
+                (folder / "parts").replace(target)
 
 
 @contextmanager
@@ -153,6 +200,12 @@ def _write_elsewhere(frame: DataFrame, path: str, kind: str, batch_id: int | Non
         writer.json(place)
     else:
         writer.option("header", True).option("escape", '"').csv(place)
+
+
+def as_numbers(rows: DataFrame, names: Names, types: Types) -> DataFrame:
+    """As `shown`, but durations are numbers of microseconds: few tables know intervals."""
+    plain = [Type.INT if type_ is Type.DURATION else type_ for type_ in types]
+    return shown(rows, names, plain).repartition(1)
 
 
 def shown(rows: DataFrame, names: Names, types: Types) -> DataFrame:

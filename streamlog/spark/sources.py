@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from urllib.parse import unquote, urlsplit
 
 from attrs import frozen
@@ -17,22 +17,28 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as spark_types
 
 from streamlog.compiler import Program
-from streamlog.runtime.ingest import surface
-from streamlog.runtime.sources import (
+from streamlog.runtime.data_files import (
     JSON_LINES,
     PARQUET,
-    Layout,
     SourceError,
     data_files,
     delimiter_of,
+    fixed_part,
+    hadoop_pattern,
+    is_compressed,
+    is_pattern,
+    literal,
     one_kind,
-    positions,
-    records,
+    readable,
+    unzipped_head,
 )
+from streamlog.runtime.ingest import surface
+from streamlog.runtime.sources import Layout, positions, records
 from streamlog.spark.files import Files
 from streamlog.spark.numbering import FILE
 from streamlog.spark.parquet import Units, parquet
 from streamlog.spark.records import Columns, Part, Records
+from streamlog.spark.tables import is_table, rows_of
 from streamlog.spark.text_lines import LINE, CsvLines, JsonLines
 from streamlog.spark.topics import PLACE, SCHEME, messages
 from streamlog.spark.values import text
@@ -49,21 +55,30 @@ _HELD: dict[Type, spark_types.DataType] = {
 
 
 def read(
-    spark: SparkSession, path: str | Path, pred: str, program: Program, *, header: bool = True
+    spark: SparkSession,
+    path: str | Path,
+    pred: str,
+    program: Program,
+    *,
+    header: bool = True,
+    called: Path | None = None,
 ) -> Records:
     """The rows of a file, or of all the files of one kind in a folder, on this machine or
     wherever Spark can read (`hdfs://…`); or what a topic has by now (`topics`).
 
     The columns of each file are found by the names in it: files with other columns, or the same
-    in another order, may lie in one folder. Without a `header`, columns count by position.
+    in another order, may lie in one folder. Without a `header`, columns count by position. A file
+    may be `called` otherwise in messages.
     """
     if str(path).startswith(SCHEME):
         names, _ = surface(program.schema.column_names[pred], ())
         return _messages(messages(spark, str(path), stream=False), names)
+    if is_table(str(path)):
+        names, _ = surface(program.schema.column_names[pred], ())
+        return Records.of(rows_of(spark, str(path), stream=False), names, pred)
     files = _files(spark, str(path))
-    if not files:
-        raise SourceError(f"the folder '{path}' has no .csv, .jsonl or .parquet files")
-    return _Folder(str(path), _kind(files, path), pred, program, header).read(spark, files)
+    folder = _Folder(str(path), _kind(files, path), pred, program, header, called)
+    return folder.read(spark, files)
 
 
 def _messages(frame: DataFrame, names: Sequence[str]) -> Records:
@@ -79,6 +94,7 @@ class _Folder:
     pred: str
     program: Program
     header: bool
+    called: Path | None = None  # in messages
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -93,19 +109,23 @@ class _Folder:
 
     def shown(self) -> str:
         """The path of a file in SQL, from Spark's name for it, as the local engine has it."""
+        if self.called is not None:
+            return text(str(self.called))
         file, folder = FILE, ""
         if "://" not in self.place:
             path = Path(self.place)
+            if is_pattern(path):
+                return _below(fixed_part(path), file)
             folder = str((path if path.is_dir() else path.parent) / "_").removesuffix("_")
             file = f"SUBSTRING_INDEX({file}, '/', -1)"
-        return f"CONCAT({text(folder)}, URL_DECODE(REPLACE({file}, '+', '%2B')))"
+        return f"CONCAT({text(folder)}, {_decoded(file)})"
 
     def read(self, spark: SparkSession, files: Sequence[_File]) -> Records:
         paths = tuple(f.place for f in files)
         if self.kind == PARQUET:
             return self.parquet(*parquet(spark, paths, self.timed))
         if self.kind == JSON_LINES:
-            lines = spark.read.text(list(paths), lineSep="\n")
+            lines = spark.read.text(literal(paths), lineSep="\n")
             return Records((Part(lines, JsonLines(self.names), self.shown(), paths),))
         # Files whose first lines are the same are read together.
         alike: dict[tuple[int, str, str], list[_File]] = {}
@@ -128,9 +148,9 @@ class _Folder:
         paths = tuple(f.place for f in files)
         if self.header and not self.program.schema.is_temporal(self.pred):
             reader = spark.read.schema(_one_column(LINE)).options(**_one_field(self.header))
-            lines = _lines(reader.csv(list(paths)))
+            lines = _lines(reader.csv(literal(paths)))
             return Part(lines, form, self.shown(), paths, number)
-        lines = spark.read.text(list(paths), lineSep="\n")
+        lines = spark.read.text(literal(paths), lineSep="\n")
         if self.header:
             first = line.encode(errors="surrogateescape")
             forms = (
@@ -144,7 +164,7 @@ class _Folder:
         fields = None
         if self.header:
             _, fields = next(records([line], delimiter))
-        return CsvLines(Layout.of(fields, self.names, path), delimiter)
+        return CsvLines(Layout.of(fields, self.names, self.called or path), delimiter)
 
     def parquet(self, frame: DataFrame, units: Units) -> Records:
         names, found = self.names, frame.columns
@@ -164,6 +184,18 @@ class _Folder:
         """Of a stream's files, some by Spark's names for them."""
         paths = (unquote(urlsplit(f).path) if f.startswith("file:") else unquote(f) for f in files)
         return self.read(spark, [file for path in paths for file in _files(spark, path)])
+
+
+def _decoded(file: str) -> str:
+    return f"URL_DECODE(REPLACE({file}, '+', '%2B'))"
+
+
+def _below(folder: PurePath, file: str) -> str:
+    """The path of a file below a folder, which is named as it was given."""
+    before = len(str(Path(folder).absolute() / "_")) - 1
+    given = str(folder / "_").removesuffix("_")
+    path = f"REGEXP_REPLACE({_decoded(file)}, '^file:/+', '/')"
+    return f"CONCAT({text(given)}, SUBSTRING({path}, {before + 1}))"
 
 
 def read_stream(
@@ -186,14 +218,20 @@ def read_stream(
     place = str(path)
     if place.startswith(SCHEME):
         return _messages(messages(spark, place, stream=True), names)
+    if is_table(place):
+        return Records.of(rows_of(spark, place, stream=True), surface(names, ())[0], pred)
     if place.startswith("rate://"):
         rate = spark.readStream.format("rate").option("rowsPerSecond", place[7:]).load()
         return Records.of(rate, names, pred)
     if "://" not in place:
-        if not Path(place).is_dir():
-            raise SourceError(f"'{path}' is not a folder, and a stream is read from one")
+        if not (Path(place).is_dir() or is_pattern(Path(place))):
+            raise SourceError(
+                f"'{path}' is not a folder, and a stream is read from one, or by a pattern"
+            )
         place = str(Path(place).absolute())
     files = _files(spark, place)
+    if is_pattern(Path(place)):
+        place = hadoop_pattern(place)
     kind = kind or (_kind(files, path) if files else None)
     if kind is None:
         raise SourceError(
@@ -264,11 +302,11 @@ def _lines(split: DataFrame) -> DataFrame:
 
 def _first_line(file: _File) -> tuple[int, str]:
     """Of those with anything in it, and its number."""
-    try:
-        begin = file.head().decode("utf-8-sig", errors="surrogateescape")
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SourceError(f"'{file.place}' cannot be read: {reason}") from None
+    with readable(file.place):
+        head = file.head()
+        if is_compressed(Path(file.place)):
+            head = unzipped_head(head, _HEAD)
+    begin = head.decode("utf-8-sig", errors="surrogateescape")
     lines = enumerate((line.rstrip("\r\n") for line in begin.split("\n")), 1)
     return next(((number, line) for number, line in lines if line.strip()), (0, ""))
 
@@ -302,7 +340,7 @@ def _head(path: Path) -> bytes:
 
 
 def _kind(found: Sequence[_File], path: str | Path) -> str:
-    return one_kind((Path(file.place) for file in found), path)
+    return one_kind([Path(file.place) for file in found], path)
 
 
 def _declared(program: Program, pred: str, names: Sequence[str]) -> spark_types.StructType:

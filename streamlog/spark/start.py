@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -106,15 +107,17 @@ def start(
     empty: Collection[str] = (),
     on_error: str = "stop",
     allow_python: bool = False,
+    partitions: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Running:
     """Evaluate a compiled program over streaming DataFrames.
 
     `inputs` has a streaming DataFrame for each stream, and DataFrames for tables; inputs that have
-    no rows are named in `empty`. `sinks` has for each output, and for `rejects` and `late`, a
-    folder or a function that takes the new answers and the number of the micro-batch. With
-    `on_error="skip"` what cannot be computed is left out, and goes to the sink `errors`;
-    `allow_python` lets the program call the functions of Python that it declares. `trigger` is
-    Spark's: `{"processingTime": "1 second"}`,
+    no rows are named in `empty`. `sinks` has for
+    each output, and for `rejects` and `late`, a folder or a function that takes the new answers
+    and the number of the micro-batch; a folder may be partitioned by columns
+    (`partitions`). With `on_error="skip"` what cannot be computed is left out, and goes to the sink
+    `errors`; `allow_python` lets the program call the functions of Python that it declares.
+    `trigger` is Spark's: `{"processingTime": "1 second"}`,
     `{"availableNow": True}`. A run that was stopped or killed is continued by the same call, with
     as many kernels as it was begun with: one for each core, unless `kernels` says otherwise.
     """
@@ -133,6 +136,7 @@ def start(
         strategy=strategy,
         limits=limits,
         kernels=kernels,
+        partitions=partitions,
     )
 
 
@@ -146,6 +150,7 @@ def started(
     strategy: Strategy | None = None,
     limits: Limits | None = None,
     kernels: int | None = None,
+    partitions: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Running:
     """`start`, for inputs that are known to be the program's."""
     for name in program.contract.outputs:
@@ -168,6 +173,7 @@ def started(
             strategy=strategy,
             limits=limits,
             kernels=kernels,
+            partitions=partitions,
         )
         if run.has_ended:
             raise InputError(

@@ -10,8 +10,9 @@ row is late if it is earlier than the progress that its stream had before.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -60,9 +61,10 @@ class Run:
         strategy: Strategy | None = None,
         limits: Limits | None = None,
         kernels: int | None = None,
+        partitions: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
         self.spark, self.program, self.inputs, self.types = spark, program, inputs, types
-        self.schema, self.delivery = program.schema, Delivery(spark, sinks)
+        self.schema, self.delivery = program.schema, Delivery(spark, sinks, partitions)
         self.outputs = program.contract.outputs
         self.errors = rules_of_errors(program)
         closed = program.closed

@@ -232,9 +232,9 @@ from streamlog.app.run_local import LocalRun
 from streamlog.runtime import checkpoint
 left = int(sys.argv.pop(1))
 save_after_a_step, save = LocalRun._save, checkpoint.save
-def always(self, folder, finished):
+def always(self, folder, at_once, *, finished):
     self.saving = 0.0
-    save_after_a_step(self, folder, finished)
+    save_after_a_step(self, folder, at_once, finished=finished)
 def crashing(*args):
     global left
     if not left:
@@ -283,7 +283,7 @@ def test_a_new_checkpoint_does_not_overwrite(run, program: Path, tmp_path: Path)
     (tmp_path / "p.csv").write_text("precious")
     result = run("run", *ARGS, *OUT)
     assert result.exit_code == 2
-    assert "'p.csv' is not empty, and this checkpoint knows nothing of it" in said(result)
+    assert "'p.csv' is not empty, and was not written by this run" in said(result)
     assert (tmp_path / "p.csv").read_text() == "precious"
 
 

@@ -13,7 +13,7 @@ from sqlglot import exp, parse_one
 
 from streamlog.diagnostics import Source
 from streamlog.plan.python import terms as kernel
-from streamlog.plan.sql import Unsupported, render
+from streamlog.plan.sql import Unsupported, render, with_slice
 from streamlog.plan.sql import terms as sql
 from streamlog.plan.sql.terms import Value, compare, value
 from streamlog.runtime.functions import FUNCTIONS, EvaluationError, whole
@@ -349,3 +349,13 @@ def test_a_text_in_the_dialect_of_spark(text: str) -> None:
     assert "${" not in written
     read = parse_one(written, dialect="spark")
     assert "".join(part.name for part in read.find_all(exp.Literal, bfs=False)) == text
+
+
+def test_a_slice_in_the_text_of_a_query() -> None:
+    text = r"SELECT c0 FROM x AS g WHERE c0 >= :low AND c1 = ':low \' :high' AND g.c0 < :high + 1"
+    wanted = (
+        r"SELECT c0 FROM x AS g WHERE c0 >= CAST('-5' AS BIGINT) AND c1 = ':low \' :high' "
+        "AND g.c0 < CAST('7' AS BIGINT) + 1"
+    )
+    assert with_slice(text, -5, 7) == wanted
+    assert with_slice("SELECT 1", 0, 1) == "SELECT 1"

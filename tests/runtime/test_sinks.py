@@ -111,7 +111,7 @@ def test_a_crash_before_the_first_mark(tmp_path: Path, name: str) -> None:
     """What was written is not in the way, if it is known to be of this run."""
     path = tmp_path / name
     write(path, resumable_sink)
-    with pytest.raises(SourceError, match="is not empty, and this checkpoint knows nothing of it"):
+    with pytest.raises(SourceError, match="is not empty, and was not written by this run"):
         resumable_sink(path, NAMES, TYPES)
     sink = resumable_sink(path, NAMES, TYPES, BEGINNING)
     sink.write(ROWS)

@@ -50,7 +50,7 @@ def jars(name: str, artifacts: Iterable[str], *, alone: bool) -> list[Path]:
 def _fetch(folder: Path, artifacts: Iterable[str], alone: bool) -> None:
     maven = shutil.which("mvn")
     if maven is None:
-        pytest.skip("there is no mvn to fetch Kafka with")
+        pytest.skip("there is no mvn to fetch jars with")
     exclusion = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
     wanted = ""
     for artifact in artifacts:

@@ -72,6 +72,17 @@ def test_answers_in_a_file_are_those_of_the_local_engine(tmp_path: Path) -> None
     assert sorted(spark.read_text().splitlines()) == sorted(local.read_text().splitlines())
 
 
+def test_standard_input_and_output(tmp_path: Path) -> None:
+    (tmp_path / "a.slog").write_text("stream s(T: int, x: string).\noutput p. p(T, X) <- s(T, X).")
+    args = ["run", str(tmp_path / "a.slog"), "--engine", "spark", "--input", "s=jsonl:-"]
+    data = '{"T": 2, "x": "b"}\nno\n{"T": 1, "x": "a"}\n'
+    result = CliRunner().invoke(main, [*args, "--output", "p=-"], input=data)
+    assert (result.exit_code, result.stdout) == (0, "T,X\n1,a\n2,b\n")
+    assert "rejected s <stdin>:2: malformed JSON" in result.stderr
+    result = CliRunner().invoke(main, [*args, "--output", "p=-", "--follow"], input=data)
+    assert "--follow on Spark cannot read `s` from standard input" in result.stderr
+
+
 def test_a_checkpointed_run_ends_and_is_not_repeated(tmp_path: Path) -> None:
     for name in ("pre_alarm", "report"):
         (tmp_path / name).mkdir()
@@ -98,6 +109,9 @@ def test_a_checkpointed_run_ends_and_is_not_repeated(tmp_path: Path) -> None:
         (("--output", "p=o.csv", "--rejects", "o.csv"), "both write to 'o.csv'"),
         (("--input", "s=s.csv", "--input", "s=t.csv"), "--input s is given twice"),
         (("--output", "p=o.txt"), "what kind of file is 'o.txt'?"),
+        (("--output", "p=o", "--partition", "p=m"), "--partition: `p` has no column 'm'"),
+        (("--output", "p=o.csv", "--partition", "p=T"), "it needs --output p=FOLDER"),
+        (("--output", "p=o", "--partition", "p=T", "--partition", "p=N"), "a column that is not"),
         (("--output", "p=kafka://h:1/t", "--input", "s=kafka://h:1/t?x=1"), "where the input"),
     ],
 )

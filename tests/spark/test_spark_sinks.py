@@ -70,6 +70,27 @@ def test_the_same_text(
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"a.{kind}", f"b.{kind}"]
 
 
+def test_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [(1, "a b", 1), (2, "c/d", 1), (3, "a b", 2), (4, "", 2)]
+    types = (Type.INT, Type.STRING, Type.INT)
+    names = ("T", "area", "n")
+    for batch, by in ((None, ("area",)), (3, ("area", "n")), (3, ("area", "n"))):
+        out = tmp_path / "-".join(by)
+        write(relation(spark, rows, types), names, types, out, batch_id=batch, by=by)
+        read = spark.read.parquet(str(out)).select("T", "area", "n").collect()
+        # Spark reads the text "" from the name of a folder as NULL.
+        assert sorted((t, area or "", n) for t, area, n in read) == rows
+        assert not [p for p in out.rglob("*") if p.name[0] in "._" and p.is_file()]
+    assert sorted(p.name for p in (tmp_path / "area-n" / "batch=3").iterdir())[1:] == [
+        "area=a b",
+        "area=c%2Fd",
+    ]
+    with pytest.raises(SourceError, match="is not empty, and a partitioned output"):
+        write(relation(spark, rows, types), names, types, tmp_path / "area", by=["area"])
+    write(relation(spark, []), NAMES, TYPES, tmp_path / "area-n", batch_id=3, by=["area"])
+    assert [*(tmp_path / "area-n").iterdir()] == []
+
+
 def test_floats_read_back(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(4)
     floats = [rng.uniform(-1, 1) * 10.0 ** rng.randint(-25, 25) for _ in range(2_000)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 from collections import Counter
@@ -22,6 +23,7 @@ from streamlog.compiler import Program
 from streamlog.runtime import sources as local
 from streamlog.runtime.ingest import Checker, Reject
 from streamlog.runtime.sources import SourceError
+from streamlog.spark.failures import explained
 from streamlog.spark.ingest import certain, checked, uncertain, values
 from streamlog.spark.sources import read, read_stream
 from streamlog.syntax.ast import Type
@@ -197,6 +199,36 @@ def test_a_folder_whose_files_differ(spark: SparkSession, tmp_path: Path) -> Non
         read(spark, tmp_path, "s", S)
 
 
+def test_compressed_files_and_patterns(spark: SparkSession, tmp_path: Path) -> None:
+    lines = "T,area\n1,a\nx,b\n" + "2,c\n" * 3
+    (tmp_path / "in{1}").mkdir()
+    (tmp_path / "in{1}" / "a[1].csv").write_text(lines)
+    with gzip.open(tmp_path / "in{1}" / "a 2.csv.gz", "wt") as file:
+        file.write("\ufeff" + lines.replace("T,area", "area,T").replace("x,b", "x,b,c"))
+    with gzip.open(tmp_path / "in{1}" / "b.jsonl.gz", "wt") as file:
+        file.write('{"T": 1, "area": "a"}\n{"T": 2}\n')
+    for name in ("in{1}/a 2.csv.gz", "in{1}/a[1].csv", "in{1}/b.jsonl.gz", "in{1}/*.csv*", "i*/a*"):
+        as_local(spark, tmp_path / name)
+    elsewhere = read(spark, f"file://{tmp_path}/in*/a*", "s", S)
+    assert len(elsewhere.parts) == 2
+    with pytest.raises(SourceError, match=r"no file matches 'file:.*/x\*'"):
+        read(spark, f"file://{tmp_path}/x*", "s", S)
+    with pytest.raises(SourceError, match=r"no file matches '.*/x\*\.csv'"):
+        read(spark, tmp_path / "x*.csv", "s", S)
+
+
+@pytest.mark.parametrize("as_arrow", [True, False])
+def test_a_compressed_file_that_is_cut_off(
+    spark: SparkSession, tmp_path: Path, as_arrow: bool
+) -> None:
+    data = gzip.compress("".join(f"{i},{i * i}\n" for i in range(999)).encode())
+    (tmp_path / "a b.csv.gz").write_bytes(data[:-99])
+    rows = values(read(spark, tmp_path / "a b.csv.gz", "s", S, header=False), S, "s", TYPES)
+    reason = r"'.*/a b\.csv\.gz' cannot be read: the compressed data end too early"
+    with pytest.raises(SourceError, match=reason), explained():
+        rows.toArrow() if as_arrow else rows.collect()
+
+
 def test_files_that_are_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("\ufeffarea,T\na,1\n")
     (tmp_path / "b.csv").write_text("T,area\n2,b\n")
@@ -310,6 +342,18 @@ def test_a_folder_that_is_being_filled(spark: SparkSession, tmp_path: Path) -> N
         read_stream(spark, empty, "s", S)
     for kind in "csv", "jsonl", "parquet":
         assert read_stream(spark, empty, "s", S, kind=kind).frame.isStreaming
+
+
+def test_a_pattern_that_is_being_filled(spark: SparkSession, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        with gzip.open(tmp_path / name / "x.csv.gz", "wt") as file:
+            file.write(f"T,area\n1,{name}\n")
+        (tmp_path / name / "y.csv").write_text("T,area\n2,no\n")
+    assert streamed(spark, tmp_path / "*" / "x.*", "pattern") == {(1, "a"): 1, (1, "b"): 1}
+    assert streamed(spark, tmp_path / "?" / "x*z", "again") == {(1, "a"): 1, (1, "b"): 1}
+    with pytest.raises(SourceError, match="is empty: say what kind"):
+        read_stream(spark, tmp_path / "z*", "s", S)
 
 
 def test_a_stream_s_file_with_other_columns_is_not_misread(

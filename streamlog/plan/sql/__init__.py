@@ -10,6 +10,7 @@ from streamlog.plan.sql.context import (
     Version,
     named,
     render,
+    with_slice,
 )
 from streamlog.plan.sql.query import group_query, is_grouped, predicate_query, rule_query
 
@@ -26,4 +27,5 @@ __all__ = [
     "predicate_query",
     "render",
     "rule_query",
+    "with_slice",
 ]

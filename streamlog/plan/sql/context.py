@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from itertools import pairwise
 
 from attrs import field, frozen
-from sqlglot import exp
+from sqlglot import TokenType, exp, tokenize
 
 from streamlog.analysis.builtins import TICK, WHOLE
 from streamlog.analysis.time.reach import BranchTime, Goal
@@ -96,6 +97,19 @@ def shifted(value: exp.Expr, offset: int) -> exp.Expr:
     number = exp.Literal.number(abs(offset))
     kind = exp.Add if offset > 0 else exp.Sub
     return kind(this=value, expression=number) if offset else value
+
+
+def with_slice(text: str, low: int, high: int) -> str:
+    """Spark's text of a query with the ends of its slice in place of the parameters: extensions of
+    Spark such as Delta Lake's replace its parser, and may know no parameters."""
+    ends = {LOW: low, HIGH: high}
+    parts, done = [], 0
+    tokens = tokenize(text, read="spark")
+    for colon, name in pairwise(tokens):
+        if colon.token_type is TokenType.COLON and name.text in ends:
+            parts += [text[done : colon.start], f"CAST('{ends[name.text]}' AS BIGINT)"]
+            done = name.end + 1
+    return "".join((*parts, text[done:]))
 
 
 def render(query: exp.Expr, dialect: str, *, pretty: bool = False) -> str:
