@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from attrs import evolve, frozen
 from sqlglot import exp
 
-from streamlog.analysis.builtins import FUNCTIONS, INTERNAL, OPERATORS, WHOLE
+from streamlog.analysis.builtins import FUNCTIONS, OPERATORS, WHOLE
 from streamlog.plan.sql.context import Unsupported, Untyped
 from streamlog.syntax.ast import (
     INT64_MAX,
@@ -266,10 +266,8 @@ def _call(name: str, args: tuple[Value, ...], term: Term) -> Value:
             return Value(_substr(args), Type.STRING, fails)
         case "lower" | "upper":
             raise Unsupported(f"`{pretty(term)}`: letters beyond ASCII differ between engines")
-        case _ if name.startswith(INTERNAL):
-            raise Unsupported("it has the errors of a rule, which Python finds")
-        case _ if name not in FUNCTIONS:
-            raise Unsupported(f"`{pretty(term)}`: `{name}` is a function of Python")
+        case _ if name not in FUNCTIONS:  # of the program, or what finds errors
+            raise Unsupported("it calls Python")
         case _:
             raise Unsupported(f"`{pretty(term)}`: `{name}` differs between engines")
 
