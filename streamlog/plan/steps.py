@@ -246,6 +246,10 @@ class Plan:
     thinned: Mapping[Index, Old]  # those of whose old rows a few are enough
     closures: Mapping[str, Closure] = {}  # recursions that a kernel makes from their base
 
+    def members(self, grouping: Grouping) -> list[RulePlan]:
+        """A part of a plan has rules with gaps between their numbers."""
+        return [rule for rule in self.rules if rule.number in grouping.members]
+
 
 @frozen
 class Reader:

@@ -34,7 +34,7 @@ def predicate_query(pred: str, context: Context) -> exp.Query:
     if len(parts) > 1:
         return reduce(lambda one, other: exp.union(one, other, distinct=True, copy=False), parts)
     (part,) = parts
-    limited = [context.plan.rules[n] for g in groupings if g.limit for n in g.members]
+    limited = [r for g in groupings if g.limit for r in context.plan.members(g)]
     if not all(rule.once for rule in (*rules, *limited)):
         assert isinstance(part, exp.Select)
         return part.distinct(copy=False)
@@ -62,7 +62,7 @@ def group_query(grouping: Grouping, context: Context) -> exp.Query:
     """The rows of a grouping: the solutions of all its conjunctions, aggregated together."""
     if grouping.improving:
         raise Unsupported(f"`{grouping.pred}` improves its own values, round by round")
-    members = [context.plan.rules[number] for number in grouping.members]
+    members = context.plan.members(grouping)
     if grouping.limit is not None:
         return _ranked(members[0], grouping.limit, context)
     aggregated = dict(grouping.aggregates)
