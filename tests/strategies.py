@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from attrs import evolve
 from hypothesis import strategies as st
 
 from streamlog.diagnostics import Source, Span
 from streamlog.syntax import ast
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
+from streamlog.syntax.data_path import DataPath
 from streamlog.syntax.declare import STREAM_OPTIONS
 from streamlog.syntax.time_form import TIME_UNITS, TimeForm
 
@@ -126,8 +128,14 @@ answers = names | build(ast.PredName, predicates, _named)
 
 
 def _column(
-    name: str, type_: Type | None, ends: tuple[int, int] | None, form: TimeForm | None
+    name: str,
+    type_: Type | None,
+    ends: tuple[int, int] | None,
+    form: TimeForm | None,
+    path: DataPath | None,
 ) -> ast.Column:
+    if path is not None and path != DataPath((name,)):
+        return evolve(_column(name, type_, ends, form, None), path=path)
     if type_ is not Type.TIME:
         form = None
     if type_ in (None, Type.STRING, Type.BOOL) or ends is None:
@@ -151,8 +159,15 @@ _forms = (
         zone=st.sampled_from(["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"]),
     )
 )
+_keys = st.lists(columns | st.text(min_size=1, max_size=3) | st.just("a.b"), max_size=2).map(tuple)
+_list = ("a", "[items]")
+_paths = (
+    st.none()
+    | st.builds(lambda key, keys: DataPath((key, *keys)), columns | st.text(min_size=1), _keys)
+    | st.builds(lambda keys: DataPath((*_list, *keys), len(_list)), _keys)
+)
 column_lists = st.lists(
-    st.builds(_column, columns, st.none() | st.sampled_from(Type), _ends, _forms),
+    st.builds(_column, columns, st.none() | st.sampled_from(Type), _ends, _forms, _paths),
     max_size=4,
     unique_by=lambda c: c.name,
 ).map(tuple)

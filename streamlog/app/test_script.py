@@ -239,6 +239,8 @@ def rows_of(program: Program, checker: Checker, path: str, step: Given | ExpectF
     """The rows of a file that a step names; each must be valid."""
     try:
         file = inside(program, path, step.span.source.path)
+        if isinstance(step, ExpectFrom):
+            checker = Checker(program, checker.pred, answers=True)
         rows = list(read(Input(checker.pred, file), checker))
     except SourceError as error:
         raise StepError(step, str(error)) from None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from streamlog.duck.database import Database, Rows
 from streamlog.runtime.ingest import Checker
-from streamlog.runtime.sources import CSV, Input, SourceError, delimiter_of, format_of, positions
+from streamlog.runtime.sources import CSV, Input, Layout, SourceError, delimiter_of, format_of
 from streamlog.runtime.values import FIRST_TIME, LAST_TIME, USUAL_FIRST, USUAL_LAST
 from streamlog.syntax.ast import Type
 
@@ -35,7 +35,7 @@ def certain(source: Input, checker: Checker) -> str | None:
     if header is None:
         return None
     try:
-        picked = positions(checker.names, [name.strip() for name in header], source.path)
+        picked = Layout.of(header, checker.paths, source.path).picked
     except SourceError:
         return None  # which the reader of rows raises
     names = ", ".join(f"'f{i}': 'VARCHAR'" for i in range(len(header)))

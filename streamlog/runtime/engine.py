@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -138,8 +139,11 @@ class Engine:
 
     def push(self, stream: str, rows: Iterable[RawRow | Reject]) -> None:
         """Take rows in the order in which they came. A `Reject` is one that its source refused."""
-        check = self.checkers[self._stream(stream)].row
-        self._push(stream, rows, check, trusted=False)
+        checker = self.checkers[self._stream(stream)]
+        if checker.has_list:
+            self.take(stream, chain.from_iterable(map(checker.rows, rows)))
+        else:
+            self._push(stream, rows, checker.row, trusted=False)
 
     def take(self, stream: str, rows: Iterable[Row | Reject]) -> None:
         """As `push`, of rows that their source has checked: what its numbers mean is known."""
@@ -418,9 +422,11 @@ class Engine:
                 raise EngineError(f"`{name}` is no table")
         for name, rows in tables.items():
             checker = self.checkers[name]
-            check = checker.fact if checked else checker.row
             own = map(checker.fact, self._facts_of(name))
-            for row in (*own, *map(check, given.get(name, ()))):
+            raw = given.get(name, ())
+            read = chain.from_iterable(map(checker.rows, raw))
+            found = map(checker.fact, raw) if checked else read
+            for row in (*own, *found):
                 self._rows[name] += 1
                 if isinstance(row, Reject):
                     self._reject(row)

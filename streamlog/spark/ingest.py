@@ -14,6 +14,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import ArrayType, StringType, StructType
 
 from streamlog.compiler import Program
 from streamlog.runtime.executor import Row
@@ -190,17 +191,18 @@ class _Check:
     def slow(self, rows: DataFrame) -> DataFrame:
         """With those that the checker takes, and a reason for the others."""
         check = arrow_udf(self._task(), self._result)  # type: ignore[call-overload]
-        asked = F.expr(f"IF({_CERTAIN}, NULL, {RECORD})")
-        rows = rows.withColumn(_FOUND, check(asked))
+        asked = check(F.expr(f"IF({_CERTAIN}, NULL, {RECORD})"))
+        rows = rows.withColumn(_FOUND, F.explode(asked) if self.form.has_list else asked)
         rows = rows.where(f"NOT ({_FOUND}.{REASON} <=> '{_NO_ROW}')")
         found = {c: F.expr(f"IF({_CERTAIN}, {c}, {_FOUND}.{c})") for c in self.columns}
         told = {c: F.expr(f"{_FOUND}.{c}") for c in (REASON, TEXT)}
         return rows.withColumns({**found, **told})
 
     @property
-    def _result(self) -> StructType:
+    def _result(self) -> StructType | ArrayType:
         fields = wire.columns(self.types)
-        return fields.add(REASON, StringType()).add(TEXT, StringType())
+        row = fields.add(REASON, StringType()).add(TEXT, StringType())
+        return ArrayType(row) if self.form.has_list else row
 
     def _task(self) -> Callable[[pa.Array], pa.Array]:
         """What is sent needs nothing of streamlog before there is something to check."""
@@ -223,18 +225,23 @@ class _Check:
 class _Task:
     form: Form
     checker: Checker
-    type: pa.StructType
+    type: pa.DataType
 
     def checked(self, records: pa.Array) -> pa.Array:
-        """A value, or a reason, for each record; nothing where there is none."""
+        """A value or a reason for each record, or a list of these; nothing where there is none."""
         is_asked = records.is_valid()
-        rows = list(self.form.read(records.drop_null(), self.checker))
-        found = pa.array(map(self._result, rows), self.type)
+        rows = self.form.read(records.drop_null(), self.checker)
+        result = self._results if self.form.has_list else self._result
+        found = pa.array(list(map(result, rows)), self.type)
         number = pc.cumulative_sum(is_asked.cast(pa.int64()))
         return found.take(pc.if_else(is_asked, pc.subtract(number, 1), None))
 
-    def _result(self, row: Row | Reject | None) -> tuple[object, ...]:
-        nothing = (None,) * (self.type.num_fields - 2)
+    def _results(self, rows: Iterable[Row | Reject]) -> list[tuple[object, ...]]:
+        return [self._result((row,)) for row in rows]
+
+    def _result(self, rows: Iterable[Row | Reject]) -> tuple[object, ...]:
+        nothing = (None,) * len(self.checker.types)
+        row = next(iter(rows), None)
         if row is None:
             return (*nothing, _NO_ROW, None)
         if isinstance(row, Reject):
@@ -295,7 +302,7 @@ def _kinds(
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found: set[tuple[int, str]] = set()
         for batch in batches:
-            for row in form.read(batch.column(0), checker):
+            for row in chain.from_iterable(form.read(batch.column(0), checker)):
                 if isinstance(row, tuple):
                     found |= {(i, type(row[i]).__name__) for i in asked if row[i] != ""}
         if checker.saw_time:

@@ -15,6 +15,7 @@ from attrs.validators import deep_iterable, instance_of
 
 from streamlog.diagnostics import Span
 from streamlog.syntax.aggregates import AGGREGATES, Aggregate
+from streamlog.syntax.data_path import DataPath
 from streamlog.syntax.time_form import TimeForm
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -283,18 +284,22 @@ class Query:
 
 @frozen
 class Column:
-    """`name: type low..high`, all but the name optional; a time may have a form."""
+    """`name: type low..high`, all but the name optional; a time may have a form. `path`: where
+    data have it, if not under its own name."""
 
     name: str
     type: Type | None = None
     low: Const | None = None
     high: Const | None = None
     form: TimeForm | None = None
+    path: DataPath | None = None
     span: Span = _span()
 
     def __attrs_post_init__(self) -> None:
         if self.form is not None and self.type is not Type.TIME:
             raise ValueError("only a time has a form")
+        if self.path == DataPath((self.name,)):
+            raise ValueError("a column that has its own name in data has no path")
         if (self.low is None) != (self.high is None) or (self.low and self.type is None):
             raise ValueError("a range has two ends and a type")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from attrs import evolve
+
 from streamlog.diagnostics import Span, did_you_mean, finding
 from streamlog.syntax import build, literals
 from streamlog.syntax.ast import (
@@ -25,6 +27,7 @@ from streamlog.syntax.ast import (
     Type,
     Use,
 )
+from streamlog.syntax.data_paths import Placed, check_lists, one_path
 from streamlog.syntax.time_forms import Form
 from streamlog.syntax.tokens import Refused, Tokens
 
@@ -42,6 +45,17 @@ _TYPE_SLIPS = {
 
 
 def column(tokens: Tokens, start: int, found: list[Any]) -> Column:
+    placed = [x for x in found if isinstance(x, Placed)]
+    plain = _column(tokens, [x for x in found if not isinstance(x, Placed)])
+    if not placed:
+        return plain
+    span = plain.span.to(tokens.span(placed[-1].start, placed[-1].end))
+    span = tokens.span(start, start + 1).to(plain.span if placed[-1].start == start else span)
+    return evolve(plain, path=one_path(tokens, plain.name, placed), span=span)
+
+
+def _column(tokens: Tokens, found: list[Any]) -> Column:
+    start = found[0]
     name = tokens.text(start)
     if len(found) == 1:
         return Column(name, span=tokens.span(start, start + 1))
@@ -120,6 +134,7 @@ def declaration(tokens: Tokens, start: int, found: list[Any]) -> Stream | Table:
             first = (places[col.name], "the first")
             raise _contradiction(f"two columns named `{col.name}`", col.span, "the second", first)
         places[col.name] = col.span
+    check_lists(columns)
     places = {}
     for opt in options:
         if opt.name in places:

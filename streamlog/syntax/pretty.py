@@ -27,6 +27,7 @@ from streamlog.syntax.ast import (
     Type,
     Var,
 )
+from streamlog.syntax.data_path import DataPath
 from streamlog.syntax.literals import EPOCH, MICROSECOND, UNITS
 from streamlog.syntax.scan import RESERVED
 from streamlog.syntax.time_form import TimeForm
@@ -328,7 +329,13 @@ def _column(column: ast.Column) -> str:
         text += f"({time_form_text(column.form)})"
     if column.low is not None and column.high is not None:
         text += f" {_const(column.low)}..{_const(column.high)}"
-    return text
+    return text if column.path is None else _with_path(text, column.path)
+
+
+def _with_path(column: str, path: DataPath) -> str:
+    if len(path.keys) == 1 and not path.to_list:
+        return f"{quoted(path.keys[0])} as {column}"
+    return f"{column} {'in' if path.to_list else 'at'} {quoted(str(path))}"
 
 
 def time_form_text(form: TimeForm) -> str:

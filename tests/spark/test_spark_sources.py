@@ -275,9 +275,21 @@ def test_what_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
 
 def streamed(spark: SparkSession, folder: Path, name: str, **options: Any) -> Counter[Any]:
     """The rows that came in, each bad one as its reason."""
-    records = read_stream(spark, folder, "s", S, **options)
+    rows = streamed_rows(spark, folder, name, S, TYPES, **options)
+    return Counter(r.reason or (r.c0, r.c1) for r in rows)
+
+
+def streamed_rows(
+    spark: SparkSession,
+    folder: Path,
+    name: str,
+    program: Program,
+    types: tuple[Type, ...],
+    **options: Any,
+) -> list[Row]:
+    records = read_stream(spark, folder, "s", program, **options)
     query = (
-        checked(records, S, "s", TYPES)
+        checked(records, program, "s", types)
         .writeStream.format("memory")
         .queryName(name)
         .trigger(availableNow=True)
@@ -285,7 +297,7 @@ def streamed(spark: SparkSession, folder: Path, name: str, **options: Any) -> Co
     )
     try:
         query.awaitTermination()
-        return Counter(r.reason or (r.c0, r.c1) for r in spark.table(name).collect())
+        return spark.table(name).collect()
     finally:
         query.stop()
 
