@@ -15,6 +15,7 @@ from strategies import NOWHERE
 
 from streamlog.syntax.ast import Column, Module, Stream, Type
 from streamlog.syntax.data_path import DataPath
+from streamlog.syntax.nothing import NONE
 from streamlog.syntax.pretty import pretty
 
 KEYS = ["meta", "user", "event-time", "a.b", "é", "x y", "`q`", "it's", "T", "Ab", "where"]
@@ -26,13 +27,22 @@ ARROW = {Type.TIME: pa.int64(), Type.STRING: pa.string(), Type.INT: pa.int64()}
 class Case:
     paths: tuple[DataPath, ...]
     types: tuple[Type, ...]
+    optional: tuple[bool, ...]
 
     @property
     def text(self) -> str:
         names = ("T", "b", "c", "d")
         columns = tuple(
-            Column(name, type_, path=None if path == DataPath((name,)) else path, span=NOWHERE)
-            for name, type_, path in zip(names, self.types, self.paths, strict=False)
+            Column(
+                name,
+                type_,
+                path=None if path == DataPath((name,)) else path,
+                optional=optional,
+                span=NOWHERE,
+            )
+            for name, type_, path, optional in zip(
+                names, self.types, self.paths, self.optional, strict=False
+            )
         )
         declaration = pretty(Module((Stream("s", columns, (), span=NOWHERE),), span=NOWHERE))
         args = ", ".join("TBCD"[: len(columns)])
@@ -72,10 +82,14 @@ class Case:
                 for element in (elements if isinstance(elements, list) else [])
             ]
         kinds = {Type.STRING: str, Type.INT: int, Type.TIME: int}
+        filled = [
+            [NONE if v is None and o else v for v, o in zip(row, self.optional, strict=True)]
+            for row in rows
+        ]
         return [
             tuple(row)
-            for row in rows
-            if all(type(v) is kinds[t] for v, t in zip(row, self.types, strict=True))
+            for row in filled
+            if all(v is NONE or type(v) is kinds[t] for v, t in zip(row, self.types, strict=True))
         ]
 
 
@@ -100,8 +114,13 @@ def put(made: dict[str, Any], keys: Sequence[str], value: Any) -> None:
 
 
 def found(record: Any, keys: Sequence[str]) -> Any:
+    """What is there; None if it is missing, and something odd if that is not an object."""
     for key in keys:
-        record = record.get(key) if isinstance(record, dict) else None
+        if record is None:
+            return None
+        if not isinstance(record, dict):
+            return Ellipsis
+        record = record.get(key)
     return record
 
 
@@ -124,7 +143,8 @@ def case(rng: random.Random) -> Case:
         kinds = {*zip(ways, types, strict=True)}
         is_through |= len(kinds) > len({*ways})  # in Parquet a column has one type
         if not is_through and not any(k[: len(x)] == x for k in plain for x in lists):
-            return Case(tuple(paths), types)
+            optional = (False, *(rng.random() < 0.4 for _ in types[1:]))
+            return Case(tuple(paths), types, optional)
 
 
 def records(case: Case, rng: random.Random, number: int, *, typed: bool) -> list[Any]:

@@ -20,6 +20,7 @@ from streamlog.app.run_base import LATE, MOST_PRINTED, REJECTS, Options, Run
 from streamlog.compiler import Program
 from streamlog.plan.parts import Strategy
 from streamlog.plan.strategies import Choice
+from streamlog.runtime.arrow_values import with_none
 from streamlog.runtime.columns import ColumnTypeError, ColumnTypes, column_types
 from streamlog.runtime.executor import LimitError, Row
 from streamlog.runtime.functions import EvaluationError
@@ -289,7 +290,8 @@ class SparkRun(Run):
 def _rows(rows: DataFrame) -> list[Row]:
     """By value: how Spark cuts its partitions is nothing that anybody should see."""
     table = rows.toArrow()
-    return in_order(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    found = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return in_order(with_none(found))
 
 
 @contextmanager

@@ -35,6 +35,7 @@ from streamlog.syntax.ast import (
     Type,
 )
 from streamlog.syntax.literals import EPOCH, MICROSECOND
+from streamlog.syntax.nothing import NONE
 from streamlog.syntax.pretty import goal_text
 
 # What a program may do wrong while it runs; anything else is our bug.
@@ -282,4 +283,6 @@ _BY_CLASS = {bool: Type.BOOL, int: Type.INT, float: Type.FLOAT, str: Type.STRING
 def _const(value: Any, type_: Type | None, nowhere: Span) -> Const:
     if type_ is Type.FLOAT:
         value = float(value)
+    if value is NONE:
+        return Const(NONE, None, span=nowhere)
     return Const(value, type_ or _BY_CLASS[type(value)], span=nowhere)

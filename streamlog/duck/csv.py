@@ -29,7 +29,7 @@ def certain(source: Input, checker: Checker) -> str | None:
     row. None: there is a doubt about the file."""
     if format_of(source.path) != CSV or not source.header or checker.assumed or not checker.types:
         return None
-    if checker.forms or any(type_ is None for type_ in checker.types):
+    if checker.forms or checker.optional or any(type_ is None for type_ in checker.types):
         return None
     header = _plain_header(source.path)
     if header is None:

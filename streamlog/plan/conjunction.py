@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from streamlog.analysis.builtins import FILTERS
+from streamlog.analysis.optional import guarded
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.time.reach import BranchTime, Goal
 from streamlog.analysis.types import TypeTable
@@ -56,7 +57,7 @@ class Conjunction:
 def conjunction(
     program: Surroundings, rule: Rule, body: Body, time: BranchTime | None, group: Grouping | None
 ) -> Conjunction:
-    head = rule.head.args
+    head, body = rule.head.args, guarded(body, program.schema)
     tests: list[Literal] = [
         x for x in body if isinstance(x, Comparison) or (isinstance(x, Atom) and x.pred in FILTERS)
     ]

@@ -391,7 +391,8 @@ class Engine:
     @cached_property
     def tables_sha256(self) -> str:
         """A checksum of the tables' rows: what was answered rests on them."""
-        text = json.dumps({name: in_order(rows) for name, rows in sorted(self.tables.items())})
+        tables = {name: in_order(rows) for name, rows in sorted(self.tables.items())}
+        text = json.dumps(tables, default=repr)
         return hashlib.sha256(text.encode()).hexdigest()
 
     # -------------------------------------------------------------------------- inside

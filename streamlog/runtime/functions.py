@@ -13,6 +13,7 @@ from streamlog.runtime.errors import EvaluationError as EvaluationError
 from streamlog.runtime.executor import BEGIN, END
 from streamlog.runtime.scalars import SCALARS
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN
+from streamlog.syntax.nothing import NONE, as_float
 
 # What evaluating rules and queries may raise, besides.
 ERRORS = (EvaluationError, ZeroDivisionError, OverflowError, TypeError)
@@ -137,5 +138,7 @@ FUNCTIONS: dict[str, Any] = {
     "once": ONCE,
     "never": END,
     "ever": BEGIN,
+    "NONE": NONE,
+    "as_float": as_float,
     **{f"call_{name}": function for name, function in SCALARS.items()},
 }

@@ -33,6 +33,7 @@ from streamlog.syntax.ast import (
     Value,
 )
 from streamlog.syntax.data_path import DataPath
+from streamlog.syntax.nothing import NONE
 
 RawRow: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
@@ -124,6 +125,8 @@ class Checker:
         self.ranges = ranges_of(predicate, self.types)
         self.assumed = tuple(a for a in program.assumptions if a.pred == pred)
         self.relations = predicate.relations
+        optional = program.types.optional
+        self.optional = {i for i in range(predicate.arity) if (pred, i) in optional}
         self.saw_time = False  # an undeclared clock turned out to be the calendar's
         # A number for each column that has one which is hardly of microseconds.
         self.odd: dict[int, int] = {}
@@ -143,8 +146,9 @@ class Checker:
         return self._elements(raw)
 
     def _elements(self, raw: Mapping[str, Any]) -> Iterator[Row | Reject]:
+        found = element_values(raw, self.names, self.paths, self.optional)
         try:
-            for number, values in enumerate(element_values(raw, self.names, self.paths), 1):
+            for number, values in enumerate(found, 1):
                 row = str(values) if isinstance(values, Unfit) else self.row(tuple(values))
                 if isinstance(row, tuple):
                     yield row
@@ -178,7 +182,10 @@ class Checker:
                 convert = self._noticed(i, convert)
             elif i == 0 and type_ is None and self.temporal:
                 convert = self._clock
-            made.append(self._ranged(i, convert))
+            convert = self._ranged(i, convert)
+            if i in self.optional:
+                convert = _optional(convert, type_, plain is FROM_TEXT)
+            made.append(convert)
         return made
 
     def _noticed(self, position: int, convert: Converter) -> Converter:
@@ -259,7 +266,11 @@ class Checker:
                 space[f"t{i}"] = converters[i]
             else:
                 trusted = i in units
-                tests += value_tests(f"c{i}", type_, self.ranges.get(i, ()), i == 0, trusted)
+                found = value_tests(f"c{i}", type_, self.ranges.get(i, ()), i == 0, trusted)
+                if i in self.optional:
+                    made[i] = f"(NONE if c{i} is None else c{i})"
+                    found = [f"(c{i} is None or c{i} is NONE or {' and '.join(found)})"]
+                tests += found
         picked = _listed("raw" + "".join(f"[{key!r}]" for key in path.keys) for path in self.paths)
         result = "row" if made == names else _listed(made)
         body = f"""
@@ -285,9 +296,10 @@ def check(raw):
         made = []
         for i, (name, type_) in enumerate(zip(names, self.types, strict=True)):
             space[f"t{i}"] = converters[i]
-            plain = type_ is Type.STRING and i not in self.ranges
+            plain = type_ is Type.STRING and i not in self.ranges and i not in self.optional
             made.append(f"{name} if {name}.isascii() else t{i}({name})" if plain else "")
-            if type_ is Type.TIME and i not in self.forms and i not in self.ranges:
+            others = self.forms.keys() | self.ranges.keys() | self.optional
+            if type_ is Type.TIME and i not in others:
                 # What is noticed of odd times costs the others nothing.
                 space[f"t{i}"], space[f"odd{i}"] = time_of, converters[i]
                 made[-1] = f"v{i} if {USUAL_FIRST} <= (v{i} := t{i}({name})) < {USUAL_LAST}"
@@ -307,7 +319,7 @@ def check(raw):
 
     def _compiled(self, kind: str, body: str, space: dict[str, Any]) -> Check:
         """Python source for the rows that are in order; `slow` takes the others."""
-        space["Unfit"] = Unfit
+        space |= {"Unfit": Unfit, "NONE": NONE}
         exec(compile(body, f"<{kind} of {self.pred}>", "exec"), space)
         check: Check = space["check"]
         return check
@@ -329,7 +341,7 @@ def check(raw):
             return convert
         type_ = self.types[position]
 
-        def ranged(value: Any) -> int | float | str | bool:
+        def ranged(value: Any) -> Value:
             result = convert(value)
             for wanted in ranges:
                 if not wanted.low <= result <= wanted.high:  # type: ignore[operator]  # numbers
@@ -347,7 +359,7 @@ def check(raw):
             return Reject(self.pred, raw.raw, raw.reason)
         if isinstance(raw, Mapping):
             try:
-                values = row_values(raw, self.names, self.paths)
+                values = row_values(raw, self.names, self.paths, self.optional)
             except Unfit as unfit:
                 return Reject(self.pred, raw, str(unfit))
             return self._converted(raw, values, converters)
@@ -373,6 +385,21 @@ def check(raw):
             except Unfit as unfit:
                 return Reject(self.pred, raw, f"column `{self.names[position]}`: {unfit}")
         return tuple(result)
+
+
+def _optional(convert: Converter, type_: Type | None, of_fields: bool) -> Converter:
+    """What is missing is `none`. An empty field of a text file is; an empty text is a text."""
+    is_text = type_ in (Type.STRING, None)
+
+    def optional(value: Any) -> Value:
+        if value is None or value is NONE:
+            return NONE
+        if isinstance(value, str):
+            is_missing = not value and of_fields if is_text else not value.strip()
+            return NONE if is_missing else convert(value)
+        return convert(value)
+
+    return optional
 
 
 def _in_unit(unit: str, convert: Converter, value: Any) -> Value:

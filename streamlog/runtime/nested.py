@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from attrs import frozen
@@ -26,38 +26,57 @@ def same_named(name: str, found: Sequence[str]) -> list[int]:
 # ---------------------------------------------------------------------------------- in objects
 
 
-def row_values(raw: Mapping[str, Any], names: Sequence[str], paths: Sequence[DataPath]) -> Values:
-    """The values of the columns in an object."""
-    return [_of_column(name, raw, path.keys) for name, path in zip(names, paths, strict=True)]
+def row_values(
+    raw: Mapping[str, Any],
+    names: Sequence[str],
+    paths: Sequence[DataPath],
+    optional: Collection[int],
+) -> Values:
+    """The values of the columns in an object. Of those in `optional`, None if there is none."""
+    return [
+        _of_column(name, raw, path.keys, i in optional)
+        for i, (name, path) in enumerate(zip(names, paths, strict=True))
+    ]
 
 
 def element_values(
-    raw: Mapping[str, Any], names: Sequence[str], paths: Sequence[DataPath]
+    raw: Mapping[str, Any],
+    names: Sequence[str],
+    paths: Sequence[DataPath],
+    optional: Collection[int],
 ) -> Iterator[Values | Unfit]:
     """The same, for each element of the list in which some columns are."""
     place = next(i for i, path in enumerate(paths) if path.to_list)
     keys = paths[place].list_keys
-    elements = _of_column(names[place], raw, keys)
+    elements = _of_column(names[place], raw, keys, False)
     if elements is None:
-        raise Unfit(f"column `{names[place]}`: a value is missing")
+        raise Unfit(missing_list(names, paths))
     if isinstance(elements, str | bytes) or not isinstance(elements, Sequence):
         raise Unfit(f"column `{names[place]}`: {shown(elements)} is not a list")
     for element in elements:
         try:
             yield [
-                _of_column(name, element, path.inner)
+                _of_column(name, element, path.inner, i in optional)
                 if path.to_list
-                else _of_column(name, raw, path.keys)
-                for name, path in zip(names, paths, strict=True)
+                else _of_column(name, raw, path.keys, i in optional)
+                for i, (name, path) in enumerate(zip(names, paths, strict=True))
             ]
         except Unfit as unfit:
             yield unfit
 
 
-def _of_column(name: str, raw: Any, keys: tuple[str, ...]) -> Any:
+def missing_list(names: Sequence[str], paths: Sequence[DataPath]) -> str:
+    """Why a record without its list is rejected; nothing, where columns are in none."""
+    listed = [name for name, path in zip(names, paths, strict=True) if path.to_list]
+    return f"column `{listed[0]}`: a value is missing" if listed else ""
+
+
+def _of_column(name: str, raw: Any, keys: tuple[str, ...], is_optional: bool) -> Any:
     try:
         return _at(raw, keys)
     except Absent as absent:
+        if is_optional:
+            return None
         more = "" if keys == (name,) else f": {absent}"
         raise Unfit(f"column `{name}` is missing{more}") from None
     except Unfit as unfit:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from streamlog.runtime.ingest import HOLDING, Checker
-from streamlog.runtime.nested import Listing, Shape, Struct, steps
+from streamlog.runtime.ingest import HOLDING, Checker, Reject
+from streamlog.runtime.nested import Listing, Shape, Struct, missing_list, steps
 from streamlog.runtime.values import Unfit, shown
 from streamlog.syntax.ast import Type, Value
 from streamlog.syntax.data_path import DataPath
+from streamlog.syntax.nothing import Nothing
 
 if TYPE_CHECKING:
     from streamlog.runtime.executor import Row
@@ -43,11 +44,12 @@ def _rows(file: Any, path: Path, header: bool, checker: Checker) -> Rows:
     units = {i: unit for i, field in enumerate(fields) if (unit := _unit(field.type))}
     before = 0
     check = checker.row_of(units)
+    no_list = missing_list(checker.names, checker.paths)
     for batch in file.iter_batches():
-        records, columns = _flat(batch, fields)
+        records, columns, without = _flat(batch, fields)
         rows = zip(*map(_values, columns), strict=True) if columns else [()] * batch.num_rows
         for number, raw in zip(records, rows, strict=True):
-            row = check(raw)
+            row = check(raw) if number not in without else Reject(checker.pred, raw, no_list)
             yield row if row.__class__ is tuple else placed(row, path, before + number + 1)
         before += batch.num_rows
 
@@ -94,9 +96,9 @@ def _shape(type_: Any) -> Shape:
     return Listing(_shape(type_.value_type)) if any(is_it(type_) for is_it in kinds) else None
 
 
-def _flat(batch: Any, fields: Sequence[_Field]) -> tuple[Sequence[int], list[Any]]:
+def _flat(batch: Any, fields: Sequence[_Field]) -> tuple[Sequence[int], list[Any], Collection[int]]:
     """The columns, and of each row which record it comes from; with a list, a row for each of its
-    elements, and for a missing list one without them."""
+    elements. The records that are `without` the list have one row too."""
     import pyarrow as pa
     from pyarrow import compute as pc
 
@@ -106,7 +108,7 @@ def _flat(batch: Any, fields: Sequence[_Field]) -> tuple[Sequence[int], list[Any
     found = [leaf(batch.column(f.steps[0]), f.steps[1:]) for f in fields]
     place = next((i for i, f in enumerate(fields) if f.in_list is not None), None)
     if place is None:
-        return range(batch.num_rows), found
+        return range(batch.num_rows), found, ()
     lengths = pc.list_value_length(found[place]).to_pylist()
     records = [n for n, size in enumerate(lengths) for _ in range(1 if size is None else size)]
     following = count()
@@ -119,7 +121,7 @@ def _flat(batch: Any, fields: Sequence[_Field]) -> tuple[Sequence[int], list[Any
             columns.append(array.take(pa.array(records, pa.int64())))
         else:
             columns.append(leaf(pc.list_flatten(array), field.in_list).take(elements))
-    return records, columns
+    return records, columns, {n for n, size in enumerate(lengths) if size is None}
 
 
 def _unit(type_: Any) -> str | None:
@@ -161,7 +163,7 @@ def arrow_schema(names: Sequence[str], types: Sequence[Type | None], rows: Seque
     }
     fields = []
     for i, (name, type_) in enumerate(zip(names, types, strict=True)):
-        settled = type_ or _type_of({row[i].__class__ for row in rows})
+        settled = type_ or _type_of({row[i].__class__ for row in rows} - {Nothing})
         fields.append(pa.field(name, known[settled]))
     return pa.schema(fields)
 
@@ -175,10 +177,12 @@ def arrow_table(schema: Any, rows: Sequence[Row]) -> Any:
     """Rows as columns of the schema."""
     import pyarrow as pa
 
+    from streamlog.runtime.arrow_values import array
+
     columns = []
     for i, column in enumerate(schema):
         values: list[Value] = [(row or HOLDING)[i] for row in rows]
         if pa.types.is_string(column.type):
-            values = [v if isinstance(v, str) else str(v) for v in values]
-        columns.append(pa.array(values, type=column.type))
+            values = [v if isinstance(v, str | Nothing) else str(v) for v in values]
+        columns.append(array(values, column.type))
     return pa.Table.from_arrays(columns, schema=schema)

@@ -35,6 +35,7 @@ from streamlog.spark.numbering import NUMBER, located, numbered
 from streamlog.spark.records import RECORD, SOUND, Columns, Form, Records
 from streamlog.spark.values import NOTHING, clock, counted, is_odd, is_read, value, whole
 from streamlog.syntax.ast import Type
+from streamlog.syntax.nothing import NONE
 
 PLACE, REASON, TEXT, GOOD, ODD = "place", "reason", "text", "good", "odd"
 _CERTAIN, _FOUND = "certain", "found"
@@ -148,11 +149,16 @@ class _Check:
         tests = [SOUND]
         types = self.types or (Type.BOOL,)
         for i, (field, type_) in enumerate(zip(wire.columns(self.types), types, strict=True)):
-            made.append(f"CAST({self._value(i, type_)} AS {field.dataType.simpleString()}) AS c{i}")
-            tests.append(f"c{i} IS NOT NULL")
+            value, otherwise = self._value(i, type_), ""
+            if i in self.checker.optional:
+                is_missing = self.form.is_missing(f"x{i}")
+                value = f"IF({is_missing}, NULL, {value})"
+                otherwise = f"{is_missing} OR "
+            made.append(f"CAST({value} AS {field.dataType.simpleString()}) AS c{i}")
+            tests.append(f"({otherwise}c{i} IS NOT NULL)")
             for wanted in self.checker.ranges.get(i, ()):
                 low, high = (_number(end, type_) for end in (wanted.low, wanted.high))
-                tests.append(f"c{i} BETWEEN {low} AND {high}")
+                tests.append(f"({otherwise}c{i} BETWEEN {low} AND {high})")
         for relation in self.checker.relations:
             for left, right, most in relation.differences:
                 # Two ints may lie further apart than 64 bits reach.
@@ -246,7 +252,7 @@ class _Task:
             return (*nothing, _NO_ROW, None)
         if isinstance(row, Reject):
             return (*nothing, row.reason, row.text)
-        return (*(row or HOLDING), None, None)
+        return (*(None if v is NONE else v for v in row or HOLDING), None, None)
 
 
 def _number(value: int | float, type_: Type) -> str:
@@ -304,7 +310,7 @@ def _kinds(
         for batch in batches:
             for row in chain.from_iterable(form.read(batch.column(0), checker)):
                 if isinstance(row, tuple):
-                    found |= {(i, type(row[i]).__name__) for i in asked if row[i] != ""}
+                    found |= {(i, type(row[i]).__name__) for i in asked if row[i] not in ("", NONE)}
         if checker.saw_time:
             found.add((0, Type.TIME.value))
         rows = [{"position": p, "kind": k} for p, k in sorted(found)]

@@ -19,7 +19,7 @@ from pyspark.sql.types import DataType, StructType, VariantType
 
 from streamlog.runtime.executor import Row
 from streamlog.runtime.ingest import Checker, Reject
-from streamlog.runtime.nested import Absent
+from streamlog.runtime.nested import Absent, missing_list
 from streamlog.runtime.values import Unfit
 from streamlog.spark import nested
 from streamlog.spark.nested import ELEMENT, Field, Keys
@@ -30,6 +30,7 @@ from streamlog.syntax.data_path import DataPath
 # Beside what a DataFrame of records has, `split` adds its fields, x0, x1, …; whether these are
 # certain to be the fields; and the record as Python is to read it.
 SOUND, RECORD = "sound", "record"
+_NO_LIST = "no_list"
 
 _NO_UNITS: Mapping[Keys, tuple[Type, str]] = MappingProxyType({})
 
@@ -48,6 +49,9 @@ class Form(Protocol):
     @property
     def units(self) -> Mapping[int, str]:
         """What the fields that are known to be times or durations count."""
+
+    def is_missing(self, field: str) -> str:
+        """SQL of whether a field of an optional column certainly has no value."""
 
     @property
     def has_list(self) -> bool:
@@ -123,6 +127,7 @@ class Columns:
     held: tuple[DataType, ...]
     told: tuple[Type | None, ...]  # the types that these were told to be; None: it may be any
     units: Mapping[int, str]  # of the times and durations
+    has_elements: bool = False  # rows are elements; where there is no list, one says so
 
     @staticmethod
     def of(
@@ -140,6 +145,7 @@ class Columns:
         rows = rows.toDF(*(f"y{i}" for i in range(len(frame.columns))), *also)
         if list_sql := next((field.list_sql for field in picked if field.list_sql), ""):
             rows = _elements(rows, list_sql)
+            also.append(_NO_LIST)
         found = rows.selectExpr(*(f"{field.sql} AS x{i}" for i, field in enumerate(picked)), *also)
         types = [field.dataType for field in found.schema.fields[: len(picked)]]
         fields = (plain(f"x{i}", type_) for i, type_ in enumerate(types))
@@ -150,28 +156,42 @@ class Columns:
         for i, field in enumerate(picked):
             if field.keys in units:
                 told[i], counted[i] = units[field.keys]
-        return Part(rows, Columns(held, tuple(told), counted), place)
+        return Part(rows, Columns(held, tuple(told), counted, bool(list_sql)), place)
+
+    def is_missing(self, field: str) -> str:
+        return f"{field} IS NULL"
 
     @property
     def has_list(self) -> bool:
         return False  # rows are elements already
 
     def split(self, records: DataFrame) -> DataFrame:
-        sent = (f"'f{i}', {_sent(f'x{i}', held)}" for i, held in enumerate(self.held))
+        sent = [f"'f{i}', {_sent(f'x{i}', held)}" for i, held in enumerate(self.held)]
+        sent += [f"'{_NO_LIST}', {_NO_LIST}"] if self.has_elements else []
+        sound = f"NOT {_NO_LIST}" if self.has_elements else "TRUE"
         return records.selectExpr(
-            "*", f"TRUE AS {SOUND}", f"NAMED_STRUCT({', '.join(sent)}) AS {RECORD}"
+            "*", f"{sound} AS {SOUND}", f"NAMED_STRUCT({', '.join(sent)}) AS {RECORD}"
         )
 
     def read(self, records: pa.Array, checker: Checker) -> Checked:
-        columns = map(_received, records.flatten(), self.held)
+        fields = records.flatten()
+        columns = map(_received, fields[: len(self.held)], self.held)
         check = checker.row_of(self.units)
-        return ((check(row),) for row in zip(*columns, strict=True))
+        rows = zip(*columns, strict=True)
+        if not self.has_elements:
+            return ((check(row),) for row in rows)
+        reason = missing_list(checker.names, checker.paths)
+        return (
+            (Reject(checker.pred, row, reason) if is_without else check(row),)
+            for row, is_without in zip(rows, fields[-1].to_pylist(), strict=True)
+        )
 
 
 def _elements(rows: DataFrame, list_sql: str) -> DataFrame:
     """A row for each element of a list; one without it where the list is missing."""
     some = rows.where(f"{list_sql} IS NULL OR SIZE({list_sql}) > 0")
-    return some.selectExpr("*", f"EXPLODE_OUTER({list_sql}) AS {ELEMENT}")
+    is_missing = f"{list_sql} IS NULL AS {_NO_LIST}"
+    return some.selectExpr("*", is_missing, f"EXPLODE_OUTER({list_sql}) AS {ELEMENT}")
 
 
 def _sent(field: str, held: DataType) -> str:

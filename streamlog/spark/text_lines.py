@@ -47,6 +47,9 @@ class CsvLines:
     def units(self) -> Mapping[int, str]:
         return {}
 
+    def is_missing(self, field: str) -> str:
+        return f"{field} = ''"
+
     @property
     def has_list(self) -> bool:
         return False
@@ -93,6 +96,9 @@ class JsonLines:
     @property
     def held(self) -> tuple[DataType, ...]:
         return (VariantType(),) * len(self.paths)
+
+    def is_missing(self, field: str) -> str:
+        return f"IS_VARIANT_NULL({field})"
 
     @property
     def has_list(self) -> bool:

@@ -16,6 +16,7 @@ from attrs.validators import deep_iterable, instance_of
 from streamlog.diagnostics import Span
 from streamlog.syntax.aggregates import AGGREGATES, Aggregate
 from streamlog.syntax.data_path import DataPath
+from streamlog.syntax.nothing import NONE, Nothing
 from streamlog.syntax.time_form import TimeForm
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -87,18 +88,22 @@ class Var:
         return not self.is_from_core and not self.name.startswith("_#e")
 
 
-Value: TypeAlias = int | float | str | bool
+Value: TypeAlias = int | float | str | bool | Nothing
 
 
 @frozen
 class Const:
-    """A literal. Times and durations hold microseconds."""
+    """A literal. Times and durations hold microseconds; `none` has no type."""
 
     value: Value
-    type: Type
+    type: Type | None
     span: Span = _span()
 
     def __attrs_post_init__(self) -> None:
+        if (self.type is None) != (self.value is NONE):
+            raise TypeError("`none` alone has no type")
+        if self.type is None:
+            return
         if type(self.value) is not _PYTHON_TYPES[self.type]:
             raise TypeError(f"{self.value!r} is not a valid {self.type}")
         if isinstance(self.value, float) and not math.isfinite(self.value):
@@ -284,7 +289,7 @@ class Query:
 
 @frozen
 class Column:
-    """`name: type low..high`, all but the name optional; a time may have a form. `path`: where
+    """`name: type? low..high`, all but the name optional; a time may have a form. `path`: where
     data have it, if not under its own name."""
 
     name: str
@@ -293,9 +298,12 @@ class Column:
     high: Const | None = None
     form: TimeForm | None = None
     path: DataPath | None = None
+    optional: bool = False  # a value may be missing
     span: Span = _span()
 
     def __attrs_post_init__(self) -> None:
+        if self.optional and self.type is None:
+            raise ValueError("a column without a type is not optional")
         if self.form is not None and self.type is not Type.TIME:
             raise ValueError("only a time has a form")
         if self.path == DataPath((self.name,)):

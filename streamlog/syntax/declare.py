@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from streamlog.diagnostics import Span, did_you_mean, finding
 from streamlog.syntax import build, literals
@@ -44,6 +44,20 @@ _TYPE_SLIPS = {
 }
 
 
+@frozen
+class Optional:
+    """The `?` behind a type."""
+
+    at: int
+
+
+def optional(tokens: Tokens, start: int, end: int) -> Optional:
+    if tokens.text(start) != "?":  # `?-`, which begins a query
+        help = "write a space behind the `?`"
+        raise _contradiction("a range begins too near", tokens.span(start, end), help=help)
+    return Optional(start)
+
+
 def column(tokens: Tokens, start: int, found: list[Any]) -> Column:
     placed = [x for x in found if isinstance(x, Placed)]
     plain = _column(tokens, [x for x in found if not isinstance(x, Placed)])
@@ -62,6 +76,9 @@ def _column(tokens: Tokens, found: list[Any]) -> Column:
     at = found[1]
     type_ = _type(tokens, at)
     form = end = None
+    optional = any(isinstance(x, Optional) for x in found)
+    end_of_type = next((x.at for x in found if isinstance(x, Optional)), at) + 1
+    found = [x for x in found if not isinstance(x, Optional)]
     if len(found) > 2 and isinstance(found[2], Form):
         form, end = found[2].form, found[2].end
         if type_ is not Type.TIME:
@@ -70,7 +87,8 @@ def _column(tokens: Tokens, found: list[Any]) -> Column:
             raise _contradiction(message, place)
     ends = found[3:] if form else found[2:]
     if not ends:
-        return Column(name, type_, form=form, span=tokens.span(start, end or at + 1))
+        last = max(end or 0, end_of_type)
+        return Column(name, type_, form=form, optional=optional, span=tokens.span(start, last))
     low, high = map(_bound, ends)
     place = tokens.span(ends[0].start, ends[1].end)
     if low.type is not high.type or not (
@@ -80,7 +98,8 @@ def _column(tokens: Tokens, found: list[Any]) -> Column:
         raise _contradiction(f"a range of {types} for a column of type {type_}", place)
     if low.value > high.value:  # type: ignore[operator]  # both are numbers
         raise _contradiction("this range is empty: its low end is above its high end", place)
-    return Column(name, type_, low, high, form, span=tokens.span(start, ends[1].end))
+    span = tokens.span(start, ends[1].end)
+    return Column(name, type_, low, high, form, optional=optional, span=span)
 
 
 def _type(tokens: Tokens, at: int) -> Type:
@@ -143,6 +162,9 @@ def declaration(tokens: Tokens, start: int, found: list[Any]) -> Stream | Table:
         places[opt.name] = opt.span
     span = tokens.span(start, found[-1] + 1)
     where = next((x.body(tokens) for x in found if isinstance(x, build.Goals)), ())
+    if kind == "stream" and columns and columns[0].optional:
+        message = "the timestamp of a stream cannot be missing"
+        raise _contradiction(message, columns[0].span, help="drop the `?` behind its type")
     if kind == "stream":
         return Stream(name, columns, options, where, span=span)
     for opt in options:

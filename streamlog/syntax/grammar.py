@@ -164,7 +164,8 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     span_of_values = bound - Kind("E", "`..`") - high
     part = Kind(SINGLE, "a unit or a format in quotes", make=_last)
     form = _with(Kind(r"\(") - _listed(part) - close, time_forms.form)
-    typed = Kind(":", "`:`") - type_name - pp.Opt(form) - pp.Opt(span_of_values)
+    optional = Kind(QUERY, make=declare.optional)
+    typed = Kind(":", "`:`") - type_name - pp.Opt(form) - pp.Opt(optional) - pp.Opt(span_of_values)
     name_in_data = Kind("S", make=_last) - Kind(WORD, "`as`", make=_last)
     place_in_data = Kind(f"{WORD}(?=S)", make=_last) - Kind("S", make=_last)
     data_name = _with(name_in_data, data_paths.data_name)

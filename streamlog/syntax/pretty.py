@@ -29,6 +29,7 @@ from streamlog.syntax.ast import (
 )
 from streamlog.syntax.data_path import DataPath
 from streamlog.syntax.literals import EPOCH, MICROSECOND, UNITS
+from streamlog.syntax.nothing import Nothing
 from streamlog.syntax.scan import RESERVED
 from streamlog.syntax.time_form import TimeForm
 from streamlog.syntax.walk import Node
@@ -36,6 +37,7 @@ from streamlog.syntax.walk import Node
 WIDTH = 88
 INDENT = "    "
 
+NOTHING = Nothing.NONE.value
 _BARE = re.compile(r"[a-z][A-Za-z0-9_]*")
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
 _FIRST, _LAST = (
@@ -124,7 +126,7 @@ def _ends_in_text(term: Term) -> bool:
             term = term.operand
         else:
             return False
-    return isinstance(term.value, str | bool)
+    return isinstance(term.value, str | bool | Nothing)
 
 
 def _aggregate(term: Agg) -> str:
@@ -139,6 +141,8 @@ def _const(const: Const) -> str:
     value = const.value
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Nothing):
+        return NOTHING
     if isinstance(value, str):
         return value if is_bare(value) else quoted(value)
     if isinstance(value, float):
@@ -152,7 +156,7 @@ def _const(const: Const) -> str:
 
 def is_bare(text: str) -> bool:
     """Whether a text needs no quotes."""
-    return _BARE.fullmatch(text) is not None and text not in RESERVED
+    return _BARE.fullmatch(text) is not None and text not in RESERVED and text != NOTHING
 
 
 def quoted(text: str) -> str:
@@ -327,6 +331,7 @@ def _column(column: ast.Column) -> str:
         text += f": {column.type}"
     if column.form is not None:
         text += f"({time_form_text(column.form)})"
+    text += "?" * column.optional
     if column.low is not None and column.high is not None:
         text += f" {_const(column.low)}..{_const(column.high)}"
     return text if column.path is None else _with_path(text, column.path)

@@ -15,7 +15,9 @@ from streaming import compiled
 
 from streamlog import Engine
 from streamlog.runtime.ingest import Checker, Reject
+from streamlog.runtime.segments import packed, unpacked
 from streamlog.runtime.sources import Input, SourceError, read, read_file
+from streamlog.syntax.nothing import NONE
 
 CLICK = """
 stream click("event-time" as T: time(ms), user: string at "meta.user").
@@ -267,3 +269,22 @@ def test_random_data(tmp_path: Path, seed: int) -> None:
         if typed:
             path = write(made, given, tmp_path / "a.parquet")
             assert good(rows_of(made.text, path)) == wanted
+
+
+def test_a_checkpoint_keeps_missing_values() -> None:
+    rows = [(1, "a", NONE), (2, NONE, NONE), (3, NONE, 5), (4, "none", 6)]
+    assert unpacked(packed(rows)) == rows
+
+
+def test_missing_fields(file) -> None:
+    """An empty field of CSV is missing, an empty text of JSON is a text."""
+    text = """
+    stream s(T: int, a: string?, b: int?, c: string).
+    output p. p(T, A, B, C) <- s(T, A, B, C)."""
+    rows = rows_of(text, file("a.csv", "T,a,b,c\n1,,,\n2,none,2,x\n3,a,soon,x\n"))
+    assert good(rows) == [(1, NONE, NONE, ""), (2, "none", 2, "x")]
+    assert told(rows) == ["4: column `b`: 'soon' is not a valid int"]
+    lines = '{"T": 1, "a": "", "b": null, "c": "x"}\n{"T": 2, "c": "x"}\n{"T": 3, "a": "a"}\n'
+    rows = rows_of(text, file("a.jsonl", lines))
+    assert good(rows) == [(1, "", NONE, "x"), (2, NONE, NONE, "x")]
+    assert told(rows) == ["3: column `c` is missing"]

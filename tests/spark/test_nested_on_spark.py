@@ -19,6 +19,7 @@ from test_spark_sources import interpreted, on_spark, streamed_rows  # noqa: F40
 
 import streamlog.spark
 from streamlog.runtime import sources as local
+from streamlog.runtime.arrow_values import with_none
 from streamlog.runtime.ingest import Checker, Reject, paths_of
 from streamlog.spark.records import ColumnsError, Records
 from streamlog.syntax.ast import Type
@@ -59,7 +60,7 @@ def in_stream(
     write(made, lines, folder / "in" / "a.jsonl")
     rows = streamed_rows(spark, folder / "in", name, compiled(made.text), made.types)
     width = len(made.types)
-    return Counter(tuple(row)[:width] for row in rows if row.reason is None)
+    return Counter(with_none(tuple(row)[:width] for row in rows if row.reason is None))
 
 
 def test_json_lines(spark: SparkSession, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from streaming import compiled
 
 from streamlog.compiler import Program
 from streamlog.runtime import sources as local
+from streamlog.runtime.arrow_values import with_none
 from streamlog.runtime.ingest import Checker, Reject
 from streamlog.runtime.sources import SourceError
 from streamlog.spark.ingest import certain, checked, uncertain, values
@@ -53,7 +54,7 @@ def on_spark(
     """The good rows, and the bad: the same whether all rows go to Python or only the doubtful."""
     records = read(spark, path, "s", program, header=header)
     rows = values(records, program, "s", types).collect()
-    good = Counter(tuple(row)[: len(types)] for row in rows if row.good)
+    good = Counter(with_none(tuple(row)[: len(types)] for row in rows if row.good))
     others = uncertain(spark, records, program, "s", types).collect()
     bad = [
         Row(place=row.place, reason=row.reason, text=row.text)
@@ -62,7 +63,7 @@ def on_spark(
     ]
     apart = [row for row in certain(records, program, "s", types).collect() if row.good]
     apart += [row for row in others if row.reason is None]
-    assert good == Counter(tuple(row)[: len(types)] for row in apart)
+    assert good == Counter(with_none(tuple(row)[: len(types)] for row in apart))
     assert sum(not row.good for row in rows) == len(bad)
     return good, bad
 
