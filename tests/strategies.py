@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from attrs import evolve
 from hypothesis import strategies as st
 
 from streamlog.diagnostics import Source, Span
 from streamlog.syntax import ast
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
+from streamlog.syntax.data_path import DataPath
 from streamlog.syntax.declare import STREAM_OPTIONS
+from streamlog.syntax.nothing import NONE, Nothing
 from streamlog.syntax.time_form import TIME_UNITS, TimeForm
 
 NOWHERE = Span(Source("generated", ""), 0, 0)
@@ -48,7 +51,8 @@ numbers = (
     | const(durations, Type.DURATION)
 )
 times = const(st.integers(FIRST_TIME, LAST_TIME), Type.TIME)
-constants = numbers | times | const(texts, Type.STRING) | const(st.booleans(), Type.BOOL)
+nothing = st.just(ast.Const(NONE, None, span=NOWHERE))
+constants = numbers | times | const(texts, Type.STRING) | const(st.booleans(), Type.BOOL) | nothing
 
 
 def _is_number(term: ast.Term) -> bool:
@@ -63,7 +67,7 @@ def _starts_with_text(term: ast.Term) -> bool:
             term = term.operand
         else:
             return False
-    return isinstance(term.value, str | bool)
+    return isinstance(term.value, str | bool | Nothing)
 
 
 def _is_possible(term: ast.BinOp) -> bool:
@@ -141,8 +145,17 @@ answers = names | build(ast.PredName, predicates, _named)
 
 
 def _column(
-    name: str, type_: Type | None, ends: tuple[int, int] | None, form: TimeForm | None
+    name: str,
+    type_: Type | None,
+    ends: tuple[int, int] | None,
+    form: TimeForm | None,
+    path: DataPath | None,
+    optional: bool,
 ) -> ast.Column:
+    if path is not None and path != DataPath((name,)):
+        return evolve(_column(name, type_, ends, form, None, optional), path=path)
+    if type_ is not None and optional:
+        return evolve(_column(name, type_, ends, form, None, False), optional=True)
     if type_ is not Type.TIME:
         form = None
     if type_ in (None, Type.STRING, Type.BOOL) or ends is None:
@@ -166,11 +179,27 @@ _forms = (
         zone=st.sampled_from(["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"]),
     )
 )
+_keys = st.lists(columns | st.text(min_size=1, max_size=3) | st.just("a.b"), max_size=2).map(tuple)
+_list = ("a", "[items]")
+_paths = (
+    st.none()
+    | st.builds(lambda key, keys: DataPath((key, *keys)), columns | st.text(min_size=1), _keys)
+    | st.builds(lambda keys: DataPath((*_list, *keys), len(_list)), _keys)
+)
 column_lists = st.lists(
-    st.builds(_column, columns, st.none() | st.sampled_from(Type), _ends, _forms),
+    st.builds(
+        _column, columns, st.none() | st.sampled_from(Type), _ends, _forms, _paths, st.booleans()
+    ),
     max_size=4,
     unique_by=lambda c: c.name,
 ).map(tuple)
+
+
+def _timed(found: tuple[ast.Column, ...]) -> tuple[ast.Column, ...]:
+    """A stream's timestamp is not optional."""
+    return (*(evolve(c, optional=False) for c in found[:1]), *found[1:])
+
+
 _limits = const(st.integers(0, INT64_MAX), Type.DURATION) | const(st.integers(0, 99), Type.INT)
 _from = build(ast.Option, st.just("from"), const(paths, Type.STRING))
 _limit = build(ast.Option, st.sampled_from(STREAM_OPTIONS[1:]), _limits)
@@ -197,7 +226,7 @@ statements = st.one_of(
     build(ast.Rule, heads, bodies, st.none() | limits),
     build(ast.Fact, atoms),
     build(ast.Query, bodies),
-    build(ast.Stream, predicates, column_lists, _options(_from | _limit), relations),
+    build(ast.Stream, predicates, column_lists.map(_timed), _options(_from | _limit), relations),
     build(ast.Table, predicates, column_lists, _options(_from), relations),
     build(ast.Output, st.lists(answers, min_size=1, max_size=3).map(tuple)),
     build(ast.Use, paths),

@@ -107,6 +107,7 @@ FUNCTIONS |= {
     "replace": Function(3, 3, ((STRING,) * 4,)),
     "regex_extract": Function(2, 3, ((STRING,) * 3, (STRING, STRING, INT, STRING))),
     "json": Function(2, 2, ((STRING,) * 3,)),
+    "default": Function(2, 2, _alike(tuple(Type), 3)),
     "hash": Function(1, 1, ((STRING, INT),)),
     "format": Function(2, 3, ((TIME, STRING, STRING), (TIME, STRING, STRING, STRING))),
     **{part: Function(1, 2, _ZONED) for part in ("year", "month", "day", "hour", "minute")},

@@ -125,6 +125,12 @@ def _relation(literal: Literal, columns: Sequence[Column]) -> ColumnRelation:
             "for the values of one column alone, declare its range: `n: int 0..9`",
         )
     left, right = pair
+    if missing := [columns[n].name for n in pair if columns[n].optional]:
+        raise _Unfit(
+            f"column `{missing[0]}`, which may be missing, is not related to others",
+            literal.span,
+            f"drop the `?` behind the type of `{missing[0]}`, or the comparison",
+        )
     types = {columns[n].type for n in pair}
     wanted = {Type.TIME: Type.DURATION, Type.INT: Type.INT}
     kind = types.pop()

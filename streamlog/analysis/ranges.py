@@ -36,6 +36,7 @@ from streamlog.syntax.ast import (
     Var,
 )
 from streamlog.syntax.literals import EPOCH, MICROSECOND
+from streamlog.syntax.nothing import Nothing
 
 Number: TypeAlias = int | Fraction
 
@@ -132,7 +133,7 @@ def computed(term: Term, ranges: Ranges) -> Computed:
 
 
 def _constant(value: Value) -> Range | None:
-    if isinstance(value, bool | str):
+    if isinstance(value, bool | str | Nothing):
         return None
     number = value if isinstance(value, int) else Fraction(value)
     return Range(number, number, isinstance(value, int))
@@ -211,6 +212,9 @@ def _call(name: str, args: tuple[Term, ...], ranges: Ranges) -> Computed:
         case "if":
             then, other = inner[1].range, inner[2].range
             return Computed(then.also(other) if then and other else None, fails)
+        case "default":
+            value, instead = inner[0].range, inner[1].range
+            return Computed(value.also(instead) if value and instead else None, fails)
         case "length":
             return Computed(COUNTS, fails)
         case "hash":

@@ -43,22 +43,22 @@ class Safety:
 
 
 def check_safety(schema: Schema) -> tuple[Safety, tuple[Diagnostic, ...]]:
-    open_positions = _open_positions(schema)
+    opened = open_positions(schema)
     diagnostics: list[Diagnostic] = []
     unsafe: set[str] = set()  # open by mistake, which is reported already
     for rule in schema.rules:
         for body in branches(rule.body):
-            if found := list(_check_rule(rule, body, open_positions)):
+            if found := list(_check_rule(rule, body, opened)):
                 unsafe.add(rule.head.pred)
                 diagnostics += found
     for query in schema.queries:
         for body in branches(query.body):
-            diagnostics += _check_body(body, frozenset(), frozenset(), open_positions, "SL0303")
-    diagnostics += _check_outputs(schema, open_positions, unsafe)
-    return Safety(open_positions), tuple(diagnostics)
+            diagnostics += _check_body(body, frozenset(), frozenset(), opened, "SL0303")
+    diagnostics += _check_outputs(schema, opened, unsafe)
+    return Safety(opened), tuple(diagnostics)
 
 
-def _open_positions(schema: Schema) -> OpenPositions:
+def open_positions(schema: Schema) -> OpenPositions:
     """The least fixpoint: a call's open positions bind nothing, so they may open the caller."""
     result: dict[str, frozenset[int]] = {}
     changed = True

@@ -112,6 +112,13 @@ class Schema:
         return result
 
     @cached_property
+    def optional(self) -> frozenset[tuple[str, int]]:
+        """The columns in which values may be missing."""
+        from streamlog.analysis.optional import optional_columns
+
+        return optional_columns(self)[0]
+
+    @cached_property
     def column_names(self) -> dict[str, tuple[str, ...]]:
         return column_names(self)
 

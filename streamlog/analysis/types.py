@@ -30,6 +30,7 @@ from streamlog.analysis.builtins import (
     Signature,
 )
 from streamlog.analysis.calls import signature
+from streamlog.analysis.optional import Columns, optional_columns
 from streamlog.analysis.patterns import PatternError, compiled
 from streamlog.analysis.schema import Kind, Schema
 from streamlog.diagnostics import Diagnostic, Span, finding
@@ -63,6 +64,7 @@ class TypeTable:
 
     columns: Mapping[tuple[str, int], Types]
     variables: Mapping[tuple[Span, str], Types]  # by the place of the rule or query
+    optional: Columns = frozenset()  # those in which values may be missing
 
     def column(self, pred: str, position: int) -> Type | None:
         return settled(self.columns.get((pred, position), ANY))
@@ -88,7 +90,8 @@ def infer(schema: Schema, given: Given | None = None) -> tuple[TypeTable, tuple[
     inference.run()
     columns = {key: cell.root().types for key, cell in inference.columns.items()}
     variables = {key: cell.root().types for key, cell in inference.variables.items()}
-    return TypeTable(columns, variables), tuple(inference.diagnostics)
+    optional, wrong = optional_columns(schema)
+    return TypeTable(columns, variables, optional), (*inference.diagnostics, *wrong)
 
 
 @mutable(eq=False)
@@ -263,6 +266,8 @@ class _Inference:
                 return self._variable(term)
             case Const(_, type_):
                 # A whole number may stand where a float is wanted.
+                if type_ is None:  # `none`
+                    return _Cell(ANY, term.span)
                 types = {type_, Type.FLOAT} if type_ is Type.INT else {type_}
                 return _Cell(frozenset(types), term.span)
             case Neg(operand):

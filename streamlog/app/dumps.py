@@ -49,7 +49,8 @@ def _types(program: Typed) -> str:
 
     def words(name: str, position: int) -> str:
         types = columns.get((name, position), ANY)
-        return "any" if types == ANY else " or ".join(sorted(map(str, types)))
+        text = "any" if types == ANY else " or ".join(sorted(map(str, types)))
+        return text + "?" * ((name, position) in program.types.optional)
 
     return _lines(
         f"{name}({', '.join(words(name, i) for i in range(p.arity))})"

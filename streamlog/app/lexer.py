@@ -32,6 +32,7 @@ from streamlog.analysis.builtins import FUNCTIONS, GOALS
 from streamlog.diagnostics import Source
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import Type
+from streamlog.syntax.data_paths import AS, PLACED
 from streamlog.syntax.declare import STREAM_OPTIONS, WHERE
 from streamlog.syntax.literals import UNITS
 from streamlog.syntax.scan import (
@@ -289,6 +290,10 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
             return Keyword.Type if text in _TYPES else Name
         case _Place.OUTPUT:
             return Name.Function
+        case _Place.COLUMNS if (before == TEXT and text == AS) or (
+            after == TEXT and text in PLACED
+        ):
+            return Keyword
         case _Place.COLUMNS if before == ":":
             return Keyword.Type if text in _TYPES else Name
         case _Place.COLUMNS:

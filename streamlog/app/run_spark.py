@@ -26,6 +26,7 @@ from streamlog.diagnostics import did_you_mean
 from streamlog.plan.parts import Strategy
 from streamlog.plan.strategies import Choice
 from streamlog.runtime.addresses import is_address
+from streamlog.runtime.arrow_values import with_none
 from streamlog.runtime.columns import ColumnTypeError, ColumnTypes, column_types
 from streamlog.runtime.data_files import STANDARD, STDIN
 from streamlog.runtime.executor import LimitError, Row
@@ -395,7 +396,8 @@ class SparkRun(Run):
 def _rows(rows: DataFrame) -> list[Row]:
     """By value: how Spark cuts its partitions is nothing that anybody should see."""
     table = rows.toArrow()
-    return in_order(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    found = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return in_order(with_none(found))
 
 
 @contextmanager

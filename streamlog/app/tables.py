@@ -15,6 +15,7 @@ from streamlog.runtime.ingest import HOLDING
 from streamlog.runtime.query import in_order
 from streamlog.runtime.values import written
 from streamlog.syntax.ast import Type
+from streamlog.syntax.nothing import NONE, Nothing
 
 Types = Sequence[Type | None]
 MOST_ROWS = 100  # that a session shows
@@ -49,6 +50,10 @@ def flat(table: RenderableType, width: int) -> Text:
 def value_text(value: object, type_: Type | None) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Nothing):
+        return value.value
+    if value == NONE.value:
+        return f'"{value}"'
     assert isinstance(value, int | float | str)
     return visible(str(written(value, type_)))
 

@@ -36,6 +36,7 @@ from streamlog.syntax.ast import (
     Type,
 )
 from streamlog.syntax.literals import EPOCH, MICROSECOND
+from streamlog.syntax.nothing import NONE
 from streamlog.syntax.pretty import goal_text
 
 # What a program may do wrong while it runs; anything else is our bug.
@@ -240,6 +241,8 @@ def rows_of(program: Program, checker: Checker, path: str, step: Given | ExpectF
     """The rows of a file that a step names; each must be valid."""
     try:
         file = inside(program, path, step.span.source.path)
+        if isinstance(step, ExpectFrom):
+            checker = Checker(program, checker.pred, answers=True)
         rows = list(read(Input(checker.pred, file), checker))
     except SourceError as error:
         raise StepError(step, str(error)) from None
@@ -281,4 +284,6 @@ _BY_CLASS = {bool: Type.BOOL, int: Type.INT, float: Type.FLOAT, str: Type.STRING
 def _const(value: Any, type_: Type | None, nowhere: Span) -> Const:
     if type_ is Type.FLOAT:
         value = float(value)
+    if value is NONE:
+        return Const(NONE, None, span=nowhere)
     return Const(value, type_ or _BY_CLASS[type(value)], span=nowhere)

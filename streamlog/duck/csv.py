@@ -15,7 +15,7 @@ from pathlib import Path
 from streamlog.duck.database import Database, Rows
 from streamlog.runtime.data_files import CSV, delimiter_of, is_compressed
 from streamlog.runtime.ingest import Checker
-from streamlog.runtime.sources import Input, SourceError, positions
+from streamlog.runtime.sources import Input, Layout, SourceError
 from streamlog.runtime.values import FIRST_TIME, LAST_TIME, USUAL_FIRST, USUAL_LAST
 from streamlog.syntax.ast import Type
 
@@ -31,18 +31,15 @@ def certain(source: Input, checker: Checker) -> str | None:
     path = source.path
     if source.kind != CSV or source.form or is_compressed(path) or not source.header:
         return None
-    if (
-        checker.assumed
-        or not checker.types
-        or checker.forms
-        or any(type_ is None for type_ in checker.types)
-    ):
+    if checker.assumed or not checker.types or checker.forms or checker.optional:
+        return None
+    if any(type_ is None for type_ in checker.types):
         return None
     header = _plain_header(path)
     if header is None:
         return None
     try:
-        picked = positions(checker.names, [name.strip() for name in header], source.path)
+        picked = Layout.of(header, checker.paths, source.path).picked
     except SourceError:
         return None  # which the reader of rows raises
     names = ", ".join(f"'f{i}': 'VARCHAR'" for i in range(len(header)))

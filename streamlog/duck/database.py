@@ -18,6 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from streamlog.plan.sql.aggregates import EXACT_SUM
+from streamlog.runtime.arrow_values import array, with_none
 from streamlog.runtime.executor import LimitError, Limits, Row
 from streamlog.runtime.functions import exact_sum
 from streamlog.runtime.memory import share, size
@@ -43,8 +44,9 @@ def columns(types: Types) -> list[tuple[str, str]]:
 
 
 class Database:
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(self, limits: Limits, has_none: bool = False) -> None:
+        """`has_none`: values may be missing, which are nulls in here."""
+        self.limits, self.has_none = limits, has_none
         self.memory = limits.memory or share()
         self._numbers = count(1)
         self._passing: list[str] = []  # tables that live for one batch
@@ -120,12 +122,14 @@ class Database:
 
     def fetch(self, text: str, types: Types) -> list[Row]:
         rows: list[Row] = self._db.execute(text).fetchall()
+        rows = with_none(rows) if self.has_none else rows
         return rows if types else [()] * len(rows)
 
     def fetched(self, text: str, types: Types, at_once: int) -> Iterator[list[Row]]:
         """The same, so many at a time; meanwhile nothing else is asked."""
         found = self._db.execute(text)
         while rows := found.fetchmany(at_once):
+            rows = with_none(rows) if self.has_none else rows
             yield rows if types else [()] * len(rows)
 
     # ------------------------------------------------------------------------------ errors
@@ -160,7 +164,7 @@ class Database:
 
 
 def arrow(rows: Sequence[Row], types: Types) -> pa.Table:
-    arrays = [pa.array([row[i] for row in rows], _KINDS[t][1]) for i, t in enumerate(types)]
+    arrays = [array([row[i] for row in rows], _KINDS[t][1]) for i, t in enumerate(types)]
     arrays = arrays or [pa.array([True] * len(rows), pa.bool_())]
     return pa.table(arrays, names=[name for name, _ in columns(types)])
 
@@ -196,4 +200,6 @@ class Rows:
         if self.at_hand is not None:
             rows = sorted(self.at_hand)
             return (rows[i : i + at_once] for i in range(0, len(rows), at_once))
-        return self._db.fetched(f"SELECT * FROM ({self.query}) ORDER BY ALL", self.types, at_once)
+        return self._db.fetched(
+            f"SELECT * FROM ({self.query}) ORDER BY ALL NULLS FIRST", self.types, at_once
+        )

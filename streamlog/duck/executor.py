@@ -41,7 +41,7 @@ class DuckExecutor:
         self.plan, self.schema = program.plan, program.schema
         known = [n for n in tables if n in self.plan.arity and not self.schema.is_temporal(n)]
         self._tables = {name: list(tables[name]) for name in known}
-        self.db = Database(self.limits)
+        self.db = Database(self.limits, bool(program.types.optional))
         chosen = in_process(context(program, {}), strategy)
         self._arrange({pred: choice.strategy for pred, choice in chosen.items()})
         self._before: Frontiers | None = None

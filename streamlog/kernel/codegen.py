@@ -283,7 +283,10 @@ class _Generator:
         value = python(term)
         type_ = self.types.column(rule.rule.head.pred, position)
         if type_ is Type.FLOAT:
-            return f"finite({value})" if computes(term) else f"float({value})"
+            if computes(term):
+                return f"finite({value})"
+            is_optional = (rule.rule.head.pred, position) in self.types.optional
+            return f"as_float({value})" if is_optional else f"float({value})"
         if computes(term) and type_ not in (Type.STRING, Type.BOOL):
             return f"whole({value})"
         return value

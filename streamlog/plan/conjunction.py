@@ -8,6 +8,7 @@ from attrs import frozen
 
 from streamlog.analysis.builtins import FILTERS
 from streamlog.analysis.failing import Failing
+from streamlog.analysis.optional import guarded
 from streamlog.analysis.ranges import Ranges, computed
 from streamlog.analysis.schema import Schema
 from streamlog.analysis.time.reach import BranchTime, Goal
@@ -63,7 +64,8 @@ class Conjunction:
 def conjunction(
     program: Surroundings, rule: Rule, body: Body, time: BranchTime | None, group: Grouping | None
 ) -> Conjunction:
-    head, given = rule.head.args, dict(program.failing.given(rule, body))
+    head, body = rule.head.args, guarded(body, program.schema)
+    given = dict(program.failing.given(rule, body))
     narrowed = dict(program.failing.ranges(rule, body)) if program.skips else None
     tests: list[Literal] = [
         x for x in body if isinstance(x, Comparison) or (isinstance(x, Atom) and x.pred in FILTERS)

@@ -121,9 +121,11 @@ def _choice(
     if wanted is Strategy.KERNEL:
         return Choice(Strategy.KERNEL, "asked for")
     found = paths.get(component.preds[0]) if wanted is Strategy.GRAPH else None
-    if isinstance(found, Paths):
+    if isinstance(found, Paths) and not context.types.optional:
         return Choice(Strategy.GRAPH, f"asked for: {in_words_of(found)}")
     choice = _by_rules(component, context, wanted, rows)
+    if isinstance(found, Paths):
+        return evolve(choice, reason=f"{choice.reason}; values may be missing")
     return evolve(choice, reason=f"{choice.reason}; {in_words_of(found)}") if found else choice
 
 

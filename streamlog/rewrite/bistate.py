@@ -225,11 +225,13 @@ class _Builder:
     def _declared(self, predicate: Predicate) -> Table:
         """A table that the program does not declare; here its use alone might not show it."""
         names = self.schema.column_names[predicate.name]
-        columns = tuple(
-            Column(name, self.types.column(predicate.name, i), span=predicate.span)
-            for i, name in enumerate(names)
-        )
+        columns = tuple(self._column(predicate, i, name) for i, name in enumerate(names))
         return Table(predicate.name, columns, (), span=predicate.span)
+
+    def _column(self, predicate: Predicate, position: int, name: str) -> Column:
+        type_ = self.types.column(predicate.name, position)
+        optional = type_ is not None and (predicate.name, position) in self.types.optional
+        return Column(name, type_, optional=optional, span=predicate.span)
 
     def _table(self, name: str) -> Table:
         """A relation the instant starts with: what has arrived, or what was there before."""
@@ -240,10 +242,7 @@ class _Builder:
         predicate = self.schema[pred]
         names = self.schema.column_names[pred]
         first = 0 if version is Version.OLD and pred in self.timed else 1
-        columns = tuple(
-            Column(names[i], self.types.column(pred, i), span=predicate.span)
-            for i in range(first, predicate.arity)
-        )
+        columns = tuple(self._column(predicate, i, names[i]) for i in range(first, predicate.arity))
         return Table(name, columns, (), span=predicate.span)
 
     # ------------------------------------------------------------------- strata

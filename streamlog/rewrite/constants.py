@@ -34,6 +34,7 @@ from streamlog.syntax.ast import (
     Type,
     Var,
 )
+from streamlog.syntax.nothing import NONE, as_float
 from streamlog.syntax.walk import atoms, map_terms, variables
 
 # What is asked of each argument of a predicate: a value, or anything.
@@ -110,7 +111,8 @@ class _Demand:
 
     def _typed(self, pred: str, position: int, const: Const) -> Const:
         if self.types.column(pred, position) is Type.FLOAT:
-            return evolve(const, value=float(const.value), type=Type.FLOAT)
+            value = as_float(const.value)
+            return evolve(const, value=value, type=None if value is NONE else Type.FLOAT)
         return const
 
     def _use(self, pred: str, values: _Asked) -> None:

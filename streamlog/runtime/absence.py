@@ -29,6 +29,7 @@ from streamlog.syntax.ast import (
     Var,
     branches,
 )
+from streamlog.syntax.nothing import Nothing
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import map_terms, variables
 
@@ -139,7 +140,9 @@ class Absences:
                 return term
             value = known[term.name]
             type_ = settled(self.types.variable(rule, term.name))
-            if type_ is Type.FLOAT:
+            if isinstance(value, Nothing):
+                type_ = None
+            elif type_ is Type.FLOAT:
                 value = float(value)
             elif type_ not in (Type.TIME, Type.DURATION):  # a number may be either
                 type_ = _BY_CLASS[type(value)]

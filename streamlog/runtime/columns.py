@@ -10,6 +10,7 @@ from streamlog.compiler import Planned
 from streamlog.runtime.executor import Row
 from streamlog.runtime.functions import EvaluationError
 from streamlog.syntax.ast import Type
+from streamlog.syntax.nothing import NONE
 
 ColumnTypes = Mapping[str, tuple[Type, ...]]
 
@@ -60,7 +61,8 @@ def types_of_rows(relations: Mapping[str, Iterable[Row]]) -> Given:
     for name, rows in relations.items():
         for row in rows:
             for position, value in enumerate(row):
-                found.setdefault((name, position), set()).add(type(value))
+                if value is not NONE:
+                    found.setdefault((name, position), set()).add(type(value))
     for (name, position), kinds in found.items():
         if len(kinds) > 1:
             held = " and ".join(sorted(_OF_PYTHON[k].value for k in kinds))

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -105,8 +106,11 @@ class Engine:
 
     def push(self, stream: str, rows: Iterable[RawRow | Reject]) -> None:
         """Take rows in the order in which they came. A `Reject` is one that its source refused."""
-        check = self.checkers[self._stream(stream)].row
-        self._push(stream, rows, check, trusted=False)
+        checker = self.checkers[self._stream(stream)]
+        if checker.has_list:
+            self.take(stream, chain.from_iterable(map(checker.rows, rows)))
+        else:
+            self._push(stream, rows, checker.row, trusted=False)
 
     def take(self, stream: str, rows: Iterable[Row | Reject]) -> None:
         """As `push`, of rows that their source has checked: what its numbers mean is known."""
@@ -367,7 +371,8 @@ class Engine:
     @cached_property
     def tables_sha256(self) -> str:
         """A checksum of the tables' rows: what was answered rests on them."""
-        text = json.dumps({name: in_order(rows) for name, rows in sorted(self.tables.items())})
+        tables = {name: in_order(rows) for name, rows in sorted(self.tables.items())}
+        text = json.dumps(tables, default=repr)
         return hashlib.sha256(text.encode()).hexdigest()
 
     # -------------------------------------------------------------------------- inside
@@ -398,9 +403,11 @@ class Engine:
                 raise EngineError(f"`{name}` is no table")
         for name, rows in tables.items():
             checker = self.checkers[name]
-            check = checker.fact if checked else checker.row
             own = map(checker.fact, self._facts_of(name))
-            for row in (*own, *map(check, given.get(name, ()))):
+            raw = given.get(name, ())
+            read = chain.from_iterable(map(checker.rows, raw))
+            found = map(checker.fact, raw) if checked else read
+            for row in (*own, *found):
                 self._rows[name] += 1
                 if isinstance(row, Reject):
                     self._reject(row)

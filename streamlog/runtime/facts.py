@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from streamlog.analysis.types import TypeTable
 from streamlog.runtime.executor import Row
 from streamlog.syntax.ast import Fact, Type
+from streamlog.syntax.nothing import as_float
 
 if TYPE_CHECKING:
     from streamlog.compiler import Planned
@@ -25,6 +26,6 @@ def known_facts(program: Planned) -> Mapping[str, list[Row]]:
 
 def _row(fact: Fact, types: TypeTable) -> Row:
     return tuple(
-        float(value) if types.column(fact.atom.pred, i) is Type.FLOAT else value
+        as_float(value) if types.column(fact.atom.pred, i) is Type.FLOAT else value
         for i, value in enumerate(fact.row)
     )

@@ -15,6 +15,7 @@ from streamlog.runtime.executor import BEGIN, END
 from streamlog.runtime.scalars import SCALARS
 from streamlog.runtime.values import written
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
+from streamlog.syntax.nothing import NONE, as_float
 
 # What evaluating rules and queries may raise, besides.
 ERRORS = (EvaluationError, ZeroDivisionError, OverflowError, TypeError)
@@ -184,5 +185,7 @@ FUNCTIONS: dict[str, Any] = {
     "once": ONCE,
     "never": END,
     "ever": BEGIN,
+    "NONE": NONE,
+    "as_float": as_float,
     **{f"call_{name}": function for name, function in SCALARS.items()},
 }

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from attrs import evolve, field, frozen
 
 from streamlog.analysis.column_relations import ColumnRelation
-from streamlog.analysis.schema import Predicate
 from streamlog.analysis.time.reach import Assumption
 from streamlog.compiler import Program
 from streamlog.runtime.executor import Row
+from streamlog.runtime.nested import element_values, row_values
+from streamlog.runtime.ranges import ranges_of, value_tests
 from streamlog.runtime.time_forms import doubt, is_number, reader, scaled
 from streamlog.runtime.values import (
-    FIRST_TIME,
     FROM_PYTHON,
     FROM_TEXT,
-    LAST_TIME,
     USUAL_FIRST,
     USUAL_LAST,
     Converter,
@@ -30,14 +29,11 @@ from streamlog.runtime.values import (
     written,
 )
 from streamlog.syntax.ast import (
-    FIRST_INSTANT,
-    INT64_MAX,
-    INT64_MIN,
-    LAST_INSTANT,
-    LOGICAL_TIME,
     Type,
     Value,
 )
+from streamlog.syntax.data_path import DataPath
+from streamlog.syntax.nothing import NONE
 
 RawRow: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
@@ -56,13 +52,13 @@ def surface(
     return (tuple(names), tuple(types)) if names else ((HOLDS,), (Type.BOOL,))
 
 
-@frozen
-class Range:
-    """The values that a column may have, and what to say behind any other."""
-
-    low: int | float
-    high: int | float
-    refusal: str
+def paths_of(program: Program, pred: str) -> tuple[DataPath, ...]:
+    """Where files and tables have the columns of a predicate: under their names, unless the
+    declaration says otherwise."""
+    names, _ = surface(program.schema.column_names[pred], ())
+    columns = program.schema[pred].columns
+    declared = {i: column.path for i, column in enumerate(columns) if column.path is not None}
+    return tuple(declared.get(i) or DataPath((name,)) for i, name in enumerate(names))
 
 
 @frozen
@@ -105,10 +101,18 @@ class Checker:
 
     Both are generated once for the columns at hand: this is what every row pays. `settled` are the
     types of columns where each must have one, also where the program leaves it open. A clock that
-    the program does not declare may always hold ints and times of the calendar.
+    the program does not declare may always hold ints and times of the calendar. `answers`: the
+    rows are written as answers are, whatever the declaration says of data.
     """
 
-    def __init__(self, program: Program, pred: str, settled: Sequence[Type] = ()) -> None:
+    def __init__(
+        self,
+        program: Program,
+        pred: str,
+        settled: Sequence[Type] = (),
+        *,
+        answers: bool = False,
+    ) -> None:
         schema, types = program.schema, program.types
         predicate = schema[pred]
         self.pred, self.temporal = pred, predicate.temporal
@@ -117,13 +121,18 @@ class Checker:
             if i or not self.temporal:
                 inferred[i] = inferred[i] or type_
         self.names, self.types = surface(schema.column_names[pred], inferred)
-        self.ranges = _ranges(predicate, self.types)
+        named = tuple(DataPath((name,)) for name in self.names)
+        self.paths = named if answers else paths_of(program, pred)
+        self.has_list = any(path.to_list for path in self.paths)
+        self.ranges = ranges_of(predicate, self.types)
         self.assumed = tuple(a for a in program.assumptions if a.pred == pred)
         self.relations = predicate.relations
+        optional = program.types.optional
+        self.optional = {i for i in range(predicate.arity) if (pred, i) in optional}
         self.saw_time = False  # an undeclared clock turned out to be the calendar's
         # A number for each column that has one which is hardly of microseconds.
         self.odd: dict[int, int] = {}
-        columns = enumerate(predicate.columns)
+        columns = enumerate(() if answers else predicate.columns)
         self.forms = {i: column.form for i, column in columns if column.form is not None}
         self._whole = self._keeping if predicate.arity else self._bare
         self.row: Check = self.row_of({})
@@ -131,6 +140,25 @@ class Checker:
         # For rows with values of the language, such as facts: a time is in microseconds.
         times = (i for i, type_ in enumerate(self.types) if type_ is Type.TIME)
         self.fact: Check = self.row_of(dict.fromkeys(times, "us"))
+
+    def rows(self, raw: Any) -> Iterable[Row | Reject]:
+        """The row in a record; if columns are in a list, those of its elements."""
+        if not (self.has_list and isinstance(raw, Mapping)):
+            return (self.row(raw),)
+        return self._elements(raw)
+
+    def _elements(self, raw: Mapping[str, Any]) -> Iterator[Row | Reject]:
+        found = element_values(raw, self.names, self.paths, self.optional)
+        try:
+            for number, values in enumerate(found, 1):
+                row = str(values) if isinstance(values, Unfit) else self.row(tuple(values))
+                if isinstance(row, tuple):
+                    yield row
+                    continue
+                reason = row if isinstance(row, str) else row.reason
+                yield Reject(self.pred, raw, f"element {number}: {reason}")
+        except Unfit as unfit:
+            yield Reject(self.pred, raw, str(unfit))
 
     def row_of(self, units: Mapping[int, str]) -> Check:
         """As `row`, of a source that says itself in which units some columns have their times or
@@ -156,7 +184,10 @@ class Checker:
                 convert = self._noticed(i, convert)
             elif i == 0 and type_ is None and self.temporal:
                 convert = self._clock
-            made.append(self._ranged(i, convert))
+            convert = self._ranged(i, convert)
+            if i in self.optional:
+                convert = _optional(convert, type_, plain is FROM_TEXT)
+            made.append(convert)
         return made
 
     def _noticed(self, position: int, convert: Converter) -> Converter:
@@ -237,8 +268,12 @@ class Checker:
                 space[f"t{i}"] = converters[i]
             else:
                 trusted = i in units
-                tests += _tests(f"c{i}", type_, self.ranges.get(i, ()), i == 0, trusted)
-        picked = _listed(f"raw[{name!r}]" for name in self.names)
+                found = value_tests(f"c{i}", type_, self.ranges.get(i, ()), i == 0, trusted)
+                if i in self.optional:
+                    made[i] = f"(NONE if c{i} is None else c{i})"
+                    found = [f"(c{i} is None or c{i} is NONE or {' and '.join(found)})"]
+                tests += found
+        picked = _listed("raw" + "".join(f"[{key!r}]" for key in path.keys) for path in self.paths)
         result = "row" if made == names else _listed(made)
         body = f"""
 def check(raw):
@@ -246,7 +281,7 @@ def check(raw):
     if raw.__class__ is dict:
         try:
             row = {picked}
-        except KeyError:
+        except (KeyError, TypeError):
             return slow(raw)
     if row.__class__ is tuple and len(row) == {len(names)}:
         {_listed(names)} = row
@@ -263,9 +298,10 @@ def check(raw):
         made = []
         for i, (name, type_) in enumerate(zip(names, self.types, strict=True)):
             space[f"t{i}"] = converters[i]
-            plain = type_ is Type.STRING and i not in self.ranges
+            plain = type_ is Type.STRING and i not in self.ranges and i not in self.optional
             made.append(f"{name} if {name}.isascii() else t{i}({name})" if plain else "")
-            if type_ is Type.TIME and i not in self.forms and i not in self.ranges:
+            others = self.forms.keys() | self.ranges.keys() | self.optional
+            if type_ is Type.TIME and i not in others:
                 # What is noticed of odd times costs the others nothing.
                 space[f"t{i}"], space[f"odd{i}"] = time_of, converters[i]
                 made[-1] = f"v{i} if {USUAL_FIRST} <= (v{i} := t{i}({name})) < {USUAL_LAST}"
@@ -285,7 +321,7 @@ def check(raw):
 
     def _compiled(self, kind: str, body: str, space: dict[str, Any]) -> Check:
         """Python source for the rows that are in order; `slow` takes the others."""
-        space["Unfit"] = Unfit
+        space |= {"Unfit": Unfit, "NONE": NONE}
         exec(compile(body, f"<{kind} of {self.pred}>", "exec"), space)
         check: Check = space["check"]
         return check
@@ -307,7 +343,7 @@ def check(raw):
             return convert
         type_ = self.types[position]
 
-        def ranged(value: Any) -> int | float | str | bool:
+        def ranged(value: Any) -> Value:
             result = convert(value)
             for wanted in ranges:
                 if not wanted.low <= result <= wanted.high:  # type: ignore[operator]  # numbers
@@ -324,15 +360,10 @@ def check(raw):
         if isinstance(raw, Unreadable):
             return Reject(self.pred, raw.raw, raw.reason)
         if isinstance(raw, Mapping):
-            values: list[Any] = []
-            for name in self.names:
-                if name in raw:
-                    values.append(raw[name])
-                    continue
-                near = [k for k in raw if str(k).casefold() == name.casefold()]
-                if len(near) != 1:
-                    return Reject(self.pred, raw, f"column `{name}` is missing")
-                values.append(raw[near[0]])
+            try:
+                values = row_values(raw, self.names, self.paths, self.optional)
+            except Unfit as unfit:
+                return Reject(self.pred, raw, str(unfit))
             return self._converted(raw, values, converters)
         if isinstance(raw, str | bytes) or not isinstance(raw, Sequence):
             return Reject(self.pred, raw, f"{shown(raw)} is not a row")
@@ -358,6 +389,21 @@ def check(raw):
         return tuple(result)
 
 
+def _optional(convert: Converter, type_: Type | None, of_fields: bool) -> Converter:
+    """What is missing is `none`. An empty field of a text file is; an empty text is a text."""
+    is_text = type_ in (Type.STRING, None)
+
+    def optional(value: Any) -> Value:
+        if value is None or value is NONE:
+            return NONE
+        if isinstance(value, str):
+            is_missing = not value and of_fields if is_text else not value.strip()
+            return NONE if is_missing else convert(value)
+        return convert(value)
+
+    return optional
+
+
 def _in_unit(unit: str, convert: Converter, value: Any) -> Value:
     return convert(scaled(value, unit) if value.__class__ is int else value)
 
@@ -371,50 +417,3 @@ def _unless_unfit(result: str) -> str:
                 return {result}
             except Unfit:
                 pass"""
-
-
-def _ranges(predicate: Predicate, types: Sequence[Type | None]) -> dict[int, tuple[Range, ...]]:
-    found: dict[int, tuple[Range, ...]] = {}
-    if predicate.temporal and types[0] in (Type.INT, None):
-        refusal = f" is not a valid timestamp: {LOGICAL_TIME}"
-        found[0] = (Range(FIRST_INSTANT, LAST_INSTANT, refusal),)
-    for position, column in enumerate(predicate.columns):
-        if column.low is not None and column.high is not None:
-            low, high = column.low.value, column.high.value
-            assert isinstance(low, int | float)
-            assert isinstance(high, int | float)
-            ends = f"{written(low, types[position])} to {written(high, types[position])}"
-            declared = Range(low, high, f" is outside the declared range {ends}")
-            found[position] = (*found.get(position, ()), declared)
-    return found
-
-
-def _tests(
-    name: str, type_: Type | None, ranges: Sequence[Range], is_clock: bool, is_trusted: bool
-) -> list[str]:
-    """When a Python value is of its column's type as it stands; `is_trusted`: as a time it is
-    known to be in microseconds."""
-    limits = None
-    if ranges:
-        limits = max(r.low for r in ranges), min(r.high for r in ranges)
-    match type_:
-        case Type.STRING:
-            return [f"{name}.__class__ is str and {name}.isascii()"]
-        case Type.BOOL:
-            return [f"{name}.__class__ is bool"]
-        case Type.FLOAT:
-            low, high = limits or (-1.7976931348623157e308, 1.7976931348623157e308)
-            return [f"{name}.__class__ is float and {low!r} <= {name} <= {high!r}"]
-        case Type.TIME:
-            low, high = limits or (FIRST_TIME, LAST_TIME)
-            usual = (FIRST_TIME, LAST_TIME) if is_trusted else (USUAL_FIRST, USUAL_LAST - 1)
-            low, high = max(low, usual[0]), min(high, usual[1])
-            return [f"{name}.__class__ is int and {low} <= {name} <= {high}"]
-        case None if not is_clock:
-            return [
-                f"({name}.__class__ is str and {name}.isascii() or {name}.__class__ is int"
-                f" and {INT64_MIN} <= {name} <= {INT64_MAX})"
-            ]
-        case _:
-            low, high = limits or (INT64_MIN, INT64_MAX)
-            return [f"{name}.__class__ is int and {low} <= {name} <= {high}"]

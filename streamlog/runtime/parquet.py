@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamlog.runtime.ingest import HOLDING, Checker
+from attrs import frozen
+
+from streamlog.runtime.ingest import HOLDING, Checker, Reject
+from streamlog.runtime.nested import Listing, Shape, Struct, missing_list, steps
+from streamlog.runtime.values import Unfit, shown
 from streamlog.syntax.ast import Type, Value
+from streamlog.syntax.data_path import DataPath
+from streamlog.syntax.nothing import Nothing
 
 if TYPE_CHECKING:
     from streamlog.runtime.executor import Row
@@ -31,25 +38,90 @@ def read_parquet(source: Input, checker: Checker) -> Rows:
 
 
 def _rows(file: Any, path: Path, header: bool, checker: Checker) -> Rows:
-    from streamlog.runtime.sources import SourceError, placed, positions
+    from streamlog.runtime.sources import placed
 
-    names = file.schema_arrow.names
-    if header:
-        wanted = positions(checker.names, names, path)
-    else:
-        wanted = list(range(len(checker.names)))
-        if len(names) != len(wanted):
-            raise SourceError(f"'{path}' has {len(names)} columns where {len(wanted)} are wanted")
-    types = [file.schema_arrow.field(i).type for i in wanted]
-    units = {i: unit for i, type_ in enumerate(types) if (unit := _unit(type_))}
-    number = 0
+    fields = _fields(file.schema_arrow, path, header, checker.paths)
+    units = {i: unit for i, field in enumerate(fields) if (unit := _unit(field.type))}
+    before = 0
     check = checker.row_of(units)
+    no_list = missing_list(checker.names, checker.paths)
     for batch in file.iter_batches():
-        columns = [_values(batch.column(i)) for i in wanted]
-        for raw in zip(*columns, strict=True) if columns else [()] * batch.num_rows:
-            number += 1
-            row = check(raw)
-            yield row if row.__class__ is tuple else placed(row, path, number)
+        records, columns, without = _flat(batch, fields)
+        rows = zip(*map(_values, columns), strict=True) if columns else [()] * batch.num_rows
+        for number, raw in zip(records, rows, strict=True):
+            row = check(raw) if number not in without else Reject(checker.pred, raw, no_list)
+            yield row if row.__class__ is tuple else placed(row, path, before + number + 1)
+        before += batch.num_rows
+
+
+@frozen
+class _Field:
+    """Which field of which field has a column; if it is in a list, which one of its elements."""
+
+    steps: tuple[int, ...]
+    in_list: tuple[int, ...] | None
+    type: Any
+
+
+def _fields(schema: Any, path: Path, header: bool, wanted: Sequence[DataPath]) -> list[_Field]:
+    from streamlog.runtime.sources import SourceError, by_position
+
+    if not header:
+        by_position(path, len(schema.names), wanted)
+        return [_Field((i,), None, schema.field(i).type) for i in range(len(wanted))]
+    shape = Struct(tuple((field.name, _shape(field.type)) for field in schema))
+    found = []
+    for one in wanted:
+        try:
+            at = steps(shape, one)
+        except Unfit as unfit:
+            has = ", ".join(map(shown, shape.names))
+            raise SourceError(f"'{path}' has {unfit}; its columns are {has}") from None
+        type_ = schema.field(at[0]).type
+        for number, step in enumerate(at[1:], 1):
+            type_ = type_.value_type if number == one.to_list else type_
+            type_ = type_.field(step).type
+        type_ = type_.value_type if one.to_list == len(at) else type_
+        split = one.to_list or len(at)
+        found.append(_Field(at[:split], at[split:] if one.to_list else None, type_))
+    return found
+
+
+def _shape(type_: Any) -> Shape:
+    import pyarrow as pa
+
+    if pa.types.is_struct(type_):
+        return Struct(tuple((field.name, _shape(field.type)) for field in type_))
+    kinds = pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list
+    return Listing(_shape(type_.value_type)) if any(is_it(type_) for is_it in kinds) else None
+
+
+def _flat(batch: Any, fields: Sequence[_Field]) -> tuple[Sequence[int], list[Any], Collection[int]]:
+    """The columns, and of each row which record it comes from; with a list, a row for each of its
+    elements. The records that are `without` the list have one row too."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    def leaf(array: Any, at: Sequence[int]) -> Any:
+        return pc.struct_field(array, list(at)) if at else array
+
+    found = [leaf(batch.column(f.steps[0]), f.steps[1:]) for f in fields]
+    place = next((i for i, f in enumerate(fields) if f.in_list is not None), None)
+    if place is None:
+        return range(batch.num_rows), found, ()
+    lengths = pc.list_value_length(found[place]).to_pylist()
+    records = [n for n, size in enumerate(lengths) for _ in range(1 if size is None else size)]
+    following = count()
+    elements = pa.array(
+        [None if lengths[n] is None else next(following) for n in records], pa.int64()
+    )
+    columns = []
+    for field, array in zip(fields, found, strict=True):
+        if field.in_list is None:
+            columns.append(array.take(pa.array(records, pa.int64())))
+        else:
+            columns.append(leaf(pc.list_flatten(array), field.in_list).take(elements))
+    return records, columns, {n for n, size in enumerate(lengths) if size is None}
 
 
 def _unit(type_: Any) -> str | None:
@@ -91,7 +163,7 @@ def arrow_schema(names: Sequence[str], types: Sequence[Type | None], rows: Seque
     }
     fields = []
     for i, (name, type_) in enumerate(zip(names, types, strict=True)):
-        settled = type_ or _type_of({row[i].__class__ for row in rows})
+        settled = type_ or _type_of({row[i].__class__ for row in rows} - {Nothing})
         fields.append(pa.field(name, known[settled]))
     return pa.schema(fields)
 
@@ -105,10 +177,12 @@ def arrow_table(schema: Any, rows: Sequence[Row]) -> Any:
     """Rows as columns of the schema."""
     import pyarrow as pa
 
+    from streamlog.runtime.arrow_values import array
+
     columns = []
     for i, column in enumerate(schema):
         values: list[Value] = [(row or HOLDING)[i] for row in rows]
         if pa.types.is_string(column.type):
-            values = [v if isinstance(v, str) else str(v) for v in values]
-        columns.append(pa.array(values, type=column.type))
+            values = [v if isinstance(v, str | Nothing) else str(v) for v in values]
+        columns.append(array(values, column.type))
     return pa.Table.from_arrays(columns, schema=schema)

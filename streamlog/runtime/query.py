@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from attrs import evolve, frozen
 
 from streamlog.analysis.builtins import GOALS
+from streamlog.analysis.optional import guarded
 from streamlog.analysis.safety import check_safety
 from streamlog.analysis.schema import resolve
 from streamlog.analysis.types import TypeTable, infer
@@ -158,7 +159,7 @@ class Solver:
         solution of the conjunction. `ValueError`: a variable is bound nowhere."""
         given, shown = tuple(given), tuple(shown)
         known = frozenset(v.name for v in given)
-        steps = exists(body, known, self.schema, True, self.open).steps
+        steps = exists(guarded(body, self.schema), known, self.schema, True, self.open).steps
         out = Generated()
         with out.function("solve", ", ".join(map(name, given))):
             read = [v for term in shown for v in variables(term)]

@@ -1,7 +1,8 @@
 """Rows to bytes and back, as Arrow IPC streams: values keep their exact type.
 
 Rows of one table may differ in length and types, so each such shape is a segment of its own. A
-shape has one letter a column: i int, I an int beyond 64 bits (as text), f float, s string, b bool.
+shape has one letter a column: i int, I an int beyond 64 bits (as text), f float, s string, b bool,
+n none.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from attrs import frozen
 
 from streamlog.runtime.executor import Row
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN
+from streamlog.syntax.nothing import NONE, Nothing
 
-_LETTERS = {float: "f", str: "s", bool: "b"}
+_LETTERS = {float: "f", str: "s", bool: "b", Nothing: "n"}
 
 
 @frozen
@@ -71,6 +73,9 @@ def _encoded(shape: str, rows: Sequence[Row], places: list[int] | None) -> bytes
         values: list[Any] = [row[i] for row in rows]
         if letter == "I":
             values = list(map(str, values))
+        if letter == "n":
+            columns.append(pa.nulls(len(rows)))
+            continue
         columns.append(pa.array(values, type=types.get(letter, pa.string())))
     names = [f"c{i}" for i in range(len(shape))]
     if places is not None:
@@ -97,5 +102,7 @@ def _decoded(segment: Segment) -> tuple[list[Row], list[int] | None]:
     for i, letter in enumerate(segment.shape):
         if letter == "I":
             columns[i] = list(map(int, columns[i]))
+        elif letter == "n":
+            columns[i] = [NONE] * len(columns[i])
     rows: list[Row] = list(zip(*columns, strict=True)) if columns else [()] * segment.count
     return rows, places

@@ -24,6 +24,7 @@ from streamlog.runtime.lock import hold
 from streamlog.runtime.prefix import Prefix, problem
 from streamlog.runtime.values import written
 from streamlog.syntax.ast import Type
+from streamlog.syntax.nothing import NONE
 
 Types = Sequence[Type | None]
 Mark: TypeAlias = Any  # JSON: how far a sink had got
@@ -121,7 +122,10 @@ def _plain(value: Any, type_: Type | None) -> Any:
 
 def json_object(row: Row, names: Sequence[str], types: Types) -> dict[str, Any]:
     """A row as JSON has it."""
-    return {n: written(v, t) for n, v, t in zip(names, row or HOLDING, types, strict=True)}
+    return {
+        n: None if v is NONE else written(v, t)
+        for n, v, t in zip(names, row or HOLDING, types, strict=True)
+    }
 
 
 class TextSink:

@@ -39,8 +39,10 @@ from streamlog.runtime.data_files import (
 from streamlog.runtime.data_files import SourceError as SourceError  # for all who read files
 from streamlog.runtime.executor import BEGIN, Row
 from streamlog.runtime.ingest import Check, Checker, Reject, Unreadable
+from streamlog.runtime.nested import same_named
 from streamlog.runtime.prefix import Prefix, Recorded
 from streamlog.runtime.values import shown
+from streamlog.syntax.data_path import DataPath, path_text
 from streamlog.syntax.walk import atoms
 
 Rows: TypeAlias = Generator[Row | Reject, None, None]
@@ -161,14 +163,21 @@ def positions(names: Sequence[str], found: Sequence[str], path: Path | str) -> l
     """Where each column stands in a file, by name; case matters only where it has to."""
     result = []
     for name in names:
-        same = [i for i, f in enumerate(found) if f == name]
-        same = same or [i for i, f in enumerate(found) if f.casefold() == name.casefold()]
+        same = same_named(name, found)
         if len(same) != 1:
             has = f"its columns are {', '.join(map(shown, found))}"
             what = "no column" if not same else "several columns"
             raise SourceError(f"'{path}' has {what} `{name}`; {has}")
         result.append(same[0])
     return result
+
+
+def by_position(path: Path | str, columns: int, wanted: Sequence[DataPath]) -> None:
+    """Check that the columns of a file can be taken in their order."""
+    if columns != len(wanted):
+        raise SourceError(f"'{path}' has {columns} columns where {len(wanted)} are wanted")
+    if nested := [p for p in wanted if len(p.keys) > 1 or p.to_list]:
+        raise SourceError(f"'{path}' is read without the names in it, so it has no `{nested[0]}`")
 
 
 def _open(source: Input, prefix: Prefix | None) -> TextIO:
@@ -194,13 +203,18 @@ class Layout:
 
     @classmethod
     def of(
-        cls, header: list[str] | Unreadable | None, names: Sequence[str], path: Path | str
+        cls, header: list[str] | Unreadable | None, paths: Sequence[DataPath], path: Path | str
     ) -> Layout:
+        if lists := [p for p in paths if p.to_list]:
+            raise SourceError(
+                f"'{path}' is CSV, which has no lists such as `{path_text(lists[0].list_keys)}`: "
+                "rows with lists are read from JSON Lines and from Parquet"
+            )
         if header is None:
-            return cls(None, tuple(range(len(names))), len(names))
+            return cls(None, tuple(range(len(paths))), len(paths))
         if isinstance(header, Unreadable):
             raise SourceError(f"the first line of '{path}' names no columns: {header.reason}")
-        picked = positions(names, [h.strip() for h in header], path)
+        picked = positions([p.flat for p in paths], [h.strip() for h in header], path)
         return cls(header, tuple(picked), len(header))
 
     def check(self, checker: Checker) -> Check:
@@ -236,7 +250,7 @@ def _csv_rows(lines: Iterable[str], source: Input, checker: Checker) -> Arriving
             yield None
         if header is None:
             return
-    layout = Layout.of(header, checker.names, path)
+    layout = Layout.of(header, checker.paths, path)
     check = layout.check(checker)
     for line, fields in found:
         if fields is None:
@@ -310,17 +324,17 @@ def _quoted(
 _decode = json.JSONDecoder().decode
 
 
-def json_row(line: str, checker: Checker) -> Row | Reject | None:
-    """The row in a line, or in a message; None: there is nothing."""
+def json_rows(line: str, checker: Checker) -> Iterable[Row | Reject]:
+    """The row in a line, or in a message; several if it has a list of them."""
     if not line or line.isspace():
-        return None
+        return ()
     try:
         raw = _decode(line)
     except (ValueError, RecursionError) as error:
         reason = str(error).split(":")[0].lower() if isinstance(error, ValueError) else ""
         reason = f"malformed JSON: {reason or 'nested too deeply'}"
-        return Reject(checker.pred, line.rstrip("\r\n"), reason)
-    return checker.row(raw)
+        return (Reject(checker.pred, line.rstrip("\r\n"), reason),)
+    return checker.rows(raw)
 
 
 def _json_rows(lines: Iterable[str], source: Input, checker: Checker) -> Arriving:
@@ -330,11 +344,8 @@ def _json_rows(lines: Iterable[str], source: Input, checker: Checker) -> Arrivin
             yield None
             continue
         number += 1
-        row = json_row(line, checker)
-        if row.__class__ is tuple:
-            yield row
-        elif row is not None:
-            yield placed(row, source.path, number)
+        for row in json_rows(line, checker):
+            yield row if row.__class__ is tuple else placed(row, source.path, number)
 
 
 # ------------------------------------------------------------------------------ many of them

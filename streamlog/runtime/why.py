@@ -74,7 +74,7 @@ class Derived:
 
     fact: Fact
     rule: Rule
-    binding: Mapping[str, int | float | str | bool] = field(eq=False)
+    binding: Mapping[str, Value] = field(eq=False)
     goals: tuple[Proof, ...]
     absences: tuple[Absence, ...]
     group: Group | None = None

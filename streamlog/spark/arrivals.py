@@ -132,6 +132,8 @@ class Arrivals:
             old = stored(spark, ROWS + stream, stream)
             if old is not None:
                 edge = old.where(F.col("c0") >= clamped(before[stream]))
-                leaving = leaving.join(edge, on=leaving.columns, how="left_anti")
+                edge = edge.toDF(*(f"e{i}" for i in range(len(edge.columns))))
+                same = (f"{c} <=> e{i}" for i, c in enumerate(leaving.columns))
+                leaving = leaving.join(edge, on=F.expr(" AND ".join(same)), how="left_anti")
             arrived.rows[stream] = leaving
         return arrived

@@ -14,6 +14,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import ArrayType, StringType, StructType
 
 from streamlog.compiler import Program
 from streamlog.runtime.executor import Row
@@ -34,6 +35,7 @@ from streamlog.spark.numbering import NUMBER, located, numbered
 from streamlog.spark.records import RECORD, SOUND, Columns, Form, Records
 from streamlog.spark.values import NOTHING, clock, counted, is_odd, is_read, value, whole
 from streamlog.syntax.ast import Type
+from streamlog.syntax.nothing import NONE
 
 PLACE, REASON, TEXT, GOOD, ODD = "place", "reason", "text", "good", "odd"
 _CERTAIN, _FOUND = "certain", "found"
@@ -147,11 +149,16 @@ class _Check:
         tests = [SOUND]
         types = self.types or (Type.BOOL,)
         for i, (field, type_) in enumerate(zip(wire.columns(self.types), types, strict=True)):
-            made.append(f"CAST({self._value(i, type_)} AS {field.dataType.simpleString()}) AS c{i}")
-            tests.append(f"c{i} IS NOT NULL")
+            value, otherwise = self._value(i, type_), ""
+            if i in self.checker.optional:
+                is_missing = self.form.is_missing(f"x{i}")
+                value = f"IF({is_missing}, NULL, {value})"
+                otherwise = f"{is_missing} OR "
+            made.append(f"CAST({value} AS {field.dataType.simpleString()}) AS c{i}")
+            tests.append(f"({otherwise}c{i} IS NOT NULL)")
             for wanted in self.checker.ranges.get(i, ()):
                 low, high = (_number(end, type_) for end in (wanted.low, wanted.high))
-                tests.append(f"c{i} BETWEEN {low} AND {high}")
+                tests.append(f"({otherwise}c{i} BETWEEN {low} AND {high})")
         for relation in self.checker.relations:
             for left, right, most in relation.differences:
                 # Two ints may lie further apart than 64 bits reach.
@@ -190,17 +197,18 @@ class _Check:
     def slow(self, rows: DataFrame) -> DataFrame:
         """With those that the checker takes, and a reason for the others."""
         check = arrow_udf(self._task(), self._result)  # type: ignore[call-overload]
-        asked = F.expr(f"IF({_CERTAIN}, NULL, {RECORD})")
-        rows = rows.withColumn(_FOUND, check(asked))
+        asked = check(F.expr(f"IF({_CERTAIN}, NULL, {RECORD})"))
+        rows = rows.withColumn(_FOUND, F.explode(asked) if self.form.has_list else asked)
         rows = rows.where(f"NOT ({_FOUND}.{REASON} <=> '{_NO_ROW}')")
         found = {c: F.expr(f"IF({_CERTAIN}, {c}, {_FOUND}.{c})") for c in self.columns}
         told = {c: F.expr(f"{_FOUND}.{c}") for c in (REASON, TEXT)}
         return rows.withColumns({**found, **told})
 
     @property
-    def _result(self) -> StructType:
+    def _result(self) -> StructType | ArrayType:
         fields = wire.columns(self.types)
-        return fields.add(REASON, StringType()).add(TEXT, StringType())
+        row = fields.add(REASON, StringType()).add(TEXT, StringType())
+        return ArrayType(row) if self.form.has_list else row
 
     def _task(self) -> Callable[[pa.Array], pa.Array]:
         """What is sent needs nothing of streamlog before there is something to check."""
@@ -223,23 +231,28 @@ class _Check:
 class _Task:
     form: Form
     checker: Checker
-    type: pa.StructType
+    type: pa.DataType
 
     def checked(self, records: pa.Array) -> pa.Array:
-        """A value, or a reason, for each record; nothing where there is none."""
+        """A value or a reason for each record, or a list of these; nothing where there is none."""
         is_asked = records.is_valid()
-        rows = list(self.form.read(records.drop_null(), self.checker))
-        found = pa.array(map(self._result, rows), self.type)
+        rows = self.form.read(records.drop_null(), self.checker)
+        result = self._results if self.form.has_list else self._result
+        found = pa.array(list(map(result, rows)), self.type)
         number = pc.cumulative_sum(is_asked.cast(pa.int64()))
         return found.take(pc.if_else(is_asked, pc.subtract(number, 1), None))
 
-    def _result(self, row: Row | Reject | None) -> tuple[object, ...]:
-        nothing = (None,) * (self.type.num_fields - 2)
+    def _results(self, rows: Iterable[Row | Reject]) -> list[tuple[object, ...]]:
+        return [self._result((row,)) for row in rows]
+
+    def _result(self, rows: Iterable[Row | Reject]) -> tuple[object, ...]:
+        nothing = (None,) * len(self.checker.types)
+        row = next(iter(rows), None)
         if row is None:
             return (*nothing, _NO_ROW, None)
         if isinstance(row, Reject):
             return (*nothing, row.reason, row.text)
-        return (*(row or HOLDING), None, None)
+        return (*(None if v is NONE else v for v in row or HOLDING), None, None)
 
 
 def _number(value: int | float, type_: Type) -> str:
@@ -295,9 +308,9 @@ def _kinds(
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found: set[tuple[int, str]] = set()
         for batch in batches:
-            for row in form.read(batch.column(0), checker):
+            for row in chain.from_iterable(form.read(batch.column(0), checker)):
                 if isinstance(row, tuple):
-                    found |= {(i, type(row[i]).__name__) for i in asked if row[i] != ""}
+                    found |= {(i, type(row[i]).__name__) for i in asked if row[i] not in ("", NONE)}
         if checker.saw_time:
             found.add((0, Type.TIME.value))
         rows = [{"position": p, "kind": k} for p, k in sorted(found)]

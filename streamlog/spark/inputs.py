@@ -17,7 +17,7 @@ from streamlog.compiler import Program
 from streamlog.diagnostics import did_you_mean
 from streamlog.runtime.columns import ColumnTypes, types_of_rows
 from streamlog.runtime.executor import Row
-from streamlog.runtime.ingest import REPORT, surface
+from streamlog.runtime.ingest import REPORT, paths_of
 from streamlog.runtime.sources import check_inputs, declared_inputs
 from streamlog.spark import wire
 from streamlog.spark.ingest import (
@@ -97,11 +97,11 @@ class Inputs:
         empty: Collection[str] = (),
     ) -> Inputs:
         """Files that the program names are read for inputs that are neither given nor empty."""
-        schema = program.schema
         found: dict[str, Records] = {}
         for name, rows in given.items():
-            names, _ = surface(schema.column_names[name], ())
-            found[name] = rows if isinstance(rows, Records) else Records.of(rows, names, name)
+            if isinstance(rows, DataFrame):
+                rows = Records.of(rows, paths_of(program, name), name)
+            found[name] = rows
         for source in declared_inputs(program, header=True):
             if source.pred not in found and source.pred not in empty:
                 found[source.pred] = read(spark, source.path, source.pred, program)

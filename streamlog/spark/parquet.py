@@ -7,24 +7,25 @@ number counts is in the files' own description of their columns.
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import LongType
 
 from streamlog.runtime.data_files import SourceError, literal
+from streamlog.spark.nested import Keys, numbers_in
 from streamlog.syntax.ast import Type
+from streamlog.syntax.data_path import path_text
 
-Units: TypeAlias = Mapping[str, tuple[Type, str]]
+Units: TypeAlias = Mapping[Keys, tuple[Type, str]]
 
 _NANOS_AS_NUMBERS = "spark.sql.legacy.parquet.nanosAsLong"
 _ARROW = "ARROW:schema"
 
 
 def parquet(
-    spark: SparkSession, paths: Sequence[str], timed: Collection[str]
+    spark: SparkSession, paths: Sequence[str], timed: Collection[Keys]
 ) -> tuple[DataFrame, Units]:
     """The rows of files, and which of their numbers are times or durations, in which unit.
     `timed`: the columns that should be. All files have to agree."""
@@ -34,7 +35,7 @@ def parquet(
         frame = spark.read.parquet(*literal(paths))
     finally:
         spark.conf.set(_NANOS_AS_NUMBERS, str(before))
-    numbers = {f.name for f in frame.schema.fields if isinstance(f.dataType, LongType)}
+    numbers = {*numbers_in(frame.schema)}
     if not numbers:
         return frame, {}
     units = _units(spark, paths[0])
@@ -43,7 +44,8 @@ def parquet(
             other = _units(spark, path)
             if differing := [n for n in sorted(numbers) if units.get(n) != other.get(n)]:
                 raise SourceError(
-                    f"column `{differing[0]}` is of another type in '{path}' than in '{paths[0]}'"
+                    f"column `{path_text(differing[0])}` is of another type in '{path}' "
+                    f"than in '{paths[0]}'"
                 )
     return frame, {name: unit for name, unit in units.items() if name in numbers}
 
@@ -58,15 +60,43 @@ def _units(spark: SparkSession, path: str) -> Units:
         about = file.getFileMetaData()
     finally:
         file.close()
-    found: dict[str, tuple[Type, str]] = {}
-    columns = about.getSchema()
-    for i in range(columns.getFieldCount()):
-        column = columns.getType(i)
-        if "NANOS" in str(column.getLogicalTypeAnnotation()):
-            found[column.getName()] = Type.TIME, "ns"
+    found: dict[Keys, tuple[Type, str]] = {}
+    found |= dict.fromkeys(_nanos(about.getSchema()), (Type.TIME, "ns"))
     described = about.getKeyValueMetaData().get(_ARROW)
     if described is not None:
-        for field in pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described))):
-            if pa.types.is_duration(field.type):
-                found[field.name] = Type.DURATION, field.type.unit
+        found |= _durations(pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described))))
+    return found
+
+
+def _nanos(group: Any, keys: Keys = ()) -> Iterator[Keys]:
+    """The paths of times in nanoseconds, in Parquet's own description."""
+    for i in range(group.getFieldCount()):
+        column = group.getType(i)
+        yield from _nanos_in(column, (*keys, column.getName()))
+
+
+def _nanos_in(column: Any, keys: Keys) -> Iterator[Keys]:
+    said = str(column.getLogicalTypeAnnotation())
+    if column.isPrimitive():
+        if "NANOS" in said:
+            yield keys
+    elif said == "LIST":
+        # A group that is repeated, with the element in it; in old files, the element itself.
+        inner = column.asGroupType().getType(0)
+        is_group = not inner.isPrimitive() and inner.asGroupType().getFieldCount() == 1
+        yield from _nanos_in(inner.asGroupType().getType(0) if is_group else inner, keys)
+    else:
+        yield from _nanos(column.asGroupType(), keys)
+
+
+def _durations(fields: Iterable[Any], keys: Keys = ()) -> dict[Keys, tuple[Type, str]]:
+    found: dict[Keys, tuple[Type, str]] = {}
+    for field in fields:
+        type_ = field.type
+        if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+            type_ = type_.value_type
+        if pa.types.is_struct(type_):
+            found |= _durations(type_, (*keys, field.name))
+        elif pa.types.is_duration(type_):
+            found[(*keys, field.name)] = Type.DURATION, type_.unit
     return found

@@ -7,7 +7,7 @@ its fields are a predicate's, and reads in Python the records that SQL leaves op
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
@@ -15,20 +15,26 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 from attrs import evolve, frozen
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import DataType, VariantType
+from pyspark.sql.types import DataType, StructType, VariantType
 
 from streamlog.runtime.executor import Row
 from streamlog.runtime.ingest import Checker, Reject
+from streamlog.runtime.nested import Absent, missing_list
+from streamlog.runtime.values import Unfit
+from streamlog.spark import nested
+from streamlog.spark.nested import ELEMENT, Field, Keys
 from streamlog.spark.values import is_text, plain, type_of
 from streamlog.syntax.ast import Type
+from streamlog.syntax.data_path import DataPath
 
 # Beside what a DataFrame of records has, `split` adds its fields, x0, x1, …; whether these are
 # certain to be the fields; and the record as Python is to read it.
 SOUND, RECORD = "sound", "record"
+_NO_LIST = "no_list"
 
-_NO_UNITS: Mapping[str, tuple[Type, str]] = MappingProxyType({})
+_NO_UNITS: Mapping[Keys, tuple[Type, str]] = MappingProxyType({})
 
-Checked: TypeAlias = Iterator[Row | Reject | None]  # None: the record is not a row
+Checked: TypeAlias = Iterator[Iterable[Row | Reject]]  # the rows of each record, often one
 
 
 class ColumnsError(ValueError):
@@ -43,6 +49,13 @@ class Form(Protocol):
     @property
     def units(self) -> Mapping[int, str]:
         """What the fields that are known to be times or durations count."""
+
+    def is_missing(self, field: str) -> str:
+        """SQL of whether a field of an optional column certainly has no value."""
+
+    @property
+    def has_list(self) -> bool:
+        """Whether a record may have several rows, for which only Python can tell."""
 
     def split(self, records: DataFrame) -> DataFrame:
         """In SQL."""
@@ -71,8 +84,8 @@ class Records:
     anew: Callable[[SparkSession, Sequence[str]], Records] | None = None
 
     @staticmethod
-    def of(frame: DataFrame, names: Sequence[str], pred: str) -> Records:
-        return Records((Columns.of(frame, matched(names, frame.columns, pred)),))
+    def of(frame: DataFrame, paths: Sequence[DataPath], pred: str) -> Records:
+        return Records((Columns.of(frame, matched(paths, frame.schema, pred)),))
 
     @property
     def frame(self) -> DataFrame:
@@ -83,24 +96,24 @@ class Records:
         return evolve(self, parts=tuple(parts))
 
 
-def matched(names: Sequence[str], found: Sequence[str], pred: str) -> list[int]:
+def matched(paths: Sequence[DataPath], schema: StructType, pred: str) -> list[Field]:
     """Where each column stands in a DataFrame: by name, else, if none is known, by position."""
-    result: list[int] = []
-    missing: list[str] = []
-    for name in names:
-        same = [i for i, f in enumerate(found) if f == name]
-        same = same or [i for i, f in enumerate(found) if f.casefold() == name.casefold()]
-        if len(same) > 1:
-            raise ColumnsError(f"the rows for `{pred}` have several columns `{name}`")
-        result += same
-        if not same:
-            missing.append(name)
+    result: list[Field] = []
+    missing: list[DataPath] = []
+    for path in paths:
+        try:
+            result.append(nested.field(schema, path))
+        except Absent:
+            missing.append(path)
+        except Unfit as unfit:
+            raise ColumnsError(f"the rows for `{pred}` have {unfit}") from None
     if not missing:
         return result
-    if len(missing) == len(names) == len(found):
-        return list(range(len(names)))
-    columns = " and ".join(f"`{name}`" for name in missing)
-    have = ", ".join(f"`{f}`" for f in found) or "none"
+    is_flat = all(len(path.keys) == 1 and not path.to_list for path in paths)
+    if is_flat and len(missing) == len(paths) == len(schema):
+        return [nested.column(schema, i) for i in range(len(paths))]
+    columns = " and ".join(f"`{path}`" for path in missing)
+    have = ", ".join(f"`{f}`" for f in schema.names) or "none"
     raise ColumnsError(f"the rows for `{pred}` lack {columns}; their columns are {have}")
 
 
@@ -114,41 +127,71 @@ class Columns:
     held: tuple[DataType, ...]
     told: tuple[Type | None, ...]  # the types that these were told to be; None: it may be any
     units: Mapping[int, str]  # of the times and durations
+    has_elements: bool = False  # rows are elements; where there is no list, one says so
 
     @staticmethod
     def of(
         frame: DataFrame,
-        picked: Sequence[int],
+        picked: Sequence[Field],
         place: str = "''",
         *more: str,
-        units: Mapping[str, tuple[Type, str]] = _NO_UNITS,
+        units: Mapping[Keys, tuple[Type, str]] = _NO_UNITS,
     ) -> Part:
         """Some columns of a DataFrame, and more by which the place of a row can be said. `units`:
-        the names of columns of numbers that are times or durations, and what they count."""
-        types = [frame.schema.fields[i].dataType for i in picked]
+        of numbers that are times or durations, and what they count."""
         rows = frame.selectExpr("*", *more)
         also = rows.columns[len(frame.columns) :]
         # Names that SQL takes, whatever the names were.
         rows = rows.toDF(*(f"y{i}" for i in range(len(frame.columns))), *also)
-        fields = (plain(f"y{c}", t) for c, t in zip(picked, types, strict=True))
-        rows = rows.selectExpr(*(f"{field} AS x{i}" for i, field in enumerate(fields)), *also)
+        if list_sql := next((field.list_sql for field in picked if field.list_sql), ""):
+            rows = _elements(rows, list_sql)
+            also.append(_NO_LIST)
+        found = rows.selectExpr(*(f"{field.sql} AS x{i}" for i, field in enumerate(picked)), *also)
+        types = [field.dataType for field in found.schema.fields[: len(picked)]]
+        fields = (plain(f"x{i}", type_) for i, type_ in enumerate(types))
+        rows = found.selectExpr(*(f"{field} AS x{i}" for i, field in enumerate(fields)), *also)
         held = tuple(field.dataType for field in rows.schema.fields[: len(types)])
         told = [type_of(type_) for type_ in types]
         counted = {i: "us" for i, t in enumerate(told) if t in (Type.TIME, Type.DURATION)}
-        for i, column in enumerate(picked):
-            if (name := frame.columns[column]) in units:
-                told[i], counted[i] = units[name]
-        return Part(rows, Columns(held, tuple(told), counted), place)
+        for i, field in enumerate(picked):
+            if field.keys in units:
+                told[i], counted[i] = units[field.keys]
+        return Part(rows, Columns(held, tuple(told), counted, bool(list_sql)), place)
+
+    def is_missing(self, field: str) -> str:
+        return f"{field} IS NULL"
+
+    @property
+    def has_list(self) -> bool:
+        return False  # rows are elements already
 
     def split(self, records: DataFrame) -> DataFrame:
-        sent = (f"'f{i}', {_sent(f'x{i}', held)}" for i, held in enumerate(self.held))
+        sent = [f"'f{i}', {_sent(f'x{i}', held)}" for i, held in enumerate(self.held)]
+        sent += [f"'{_NO_LIST}', {_NO_LIST}"] if self.has_elements else []
+        sound = f"NOT {_NO_LIST}" if self.has_elements else "TRUE"
         return records.selectExpr(
-            "*", f"TRUE AS {SOUND}", f"NAMED_STRUCT({', '.join(sent)}) AS {RECORD}"
+            "*", f"{sound} AS {SOUND}", f"NAMED_STRUCT({', '.join(sent)}) AS {RECORD}"
         )
 
     def read(self, records: pa.Array, checker: Checker) -> Checked:
-        columns = map(_received, records.flatten(), self.held)
-        return map(checker.row_of(self.units), zip(*columns, strict=True))
+        fields = records.flatten()
+        columns = map(_received, fields[: len(self.held)], self.held)
+        check = checker.row_of(self.units)
+        rows = zip(*columns, strict=True)
+        if not self.has_elements:
+            return ((check(row),) for row in rows)
+        reason = missing_list(checker.names, checker.paths)
+        return (
+            (Reject(checker.pred, row, reason) if is_without else check(row),)
+            for row, is_without in zip(rows, fields[-1].to_pylist(), strict=True)
+        )
+
+
+def _elements(rows: DataFrame, list_sql: str) -> DataFrame:
+    """A row for each element of a list; one without it where the list is missing."""
+    some = rows.where(f"{list_sql} IS NULL OR SIZE({list_sql}) > 0")
+    is_missing = f"{list_sql} IS NULL AS {_NO_LIST}"
+    return some.selectExpr("*", is_missing, f"EXPLODE_OUTER({list_sql}) AS {ELEMENT}")
 
 
 def _sent(field: str, held: DataType) -> str:

@@ -17,6 +17,7 @@ from tempfile import mkdtemp
 from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 
+from streamlog.runtime.arrow_values import with_none
 from streamlog.runtime.data_files import CSV, JSON_LINES, PARQUET, SourceError, format_of_output
 from streamlog.runtime.ingest import surface
 from streamlog.runtime.sinks import csv_lines, open_sink
@@ -170,9 +171,10 @@ def _collected(
     """Workers have disks of their own: the rows come here, and the local engine's sink has them."""
     table = rows.toArrow()
     values = [column.to_pylist() for column in table.columns]
+    found = with_none(zip(*values, strict=True))
     whole = folder / f"whole.{kind}"
     sink = open_sink(whole, names, types)
-    sink.write(zip(*values, strict=True))
+    sink.write(found)
     sink.commit()
     sink.close()
     return whole, not table.num_rows
@@ -225,8 +227,8 @@ def shown(rows: DataFrame, names: Names, types: Types) -> DataFrame:
 
 def _csv(types: Types) -> str:
     """A row as Python's writer has it, with quotes where they are needed."""
-    plain = [_text(f"c{i}", t) for i, t in enumerate(types)]
-    strings = [f"c{i}" for i, t in enumerate(types) if t is Type.STRING]
+    plain = [f"COALESCE({_text(f'c{i}', t)}, '')" for i, t in enumerate(types)]
+    strings = [f for f, t in zip(plain, types, strict=True) if t is Type.STRING or len(plain) == 1]
 
     def quoted(field: str) -> str:
         return f"""CONCAT('"', REPLACE({field}, '"', '""'), '"')"""
@@ -256,6 +258,7 @@ def _json(names: Names, types: Types) -> str:
         elif type_ is Type.TIME:
             value = f"""IF({in_calendar(f"c{i}")}, CONCAT('"', {value}, '"'), {value})"""
         key = json.dumps(name, ensure_ascii=False)
+        value = f"COALESCE({value}, 'null')"
         pieces += [text(f"{', ' if i else '{'}{key}: "), value]
     return f"CONCAT({', '.join([*pieces, text('}')])})"
 

@@ -32,9 +32,12 @@ from streamlog.runtime.data_files import (
     readable,
     unzipped_head,
 )
-from streamlog.runtime.ingest import surface
-from streamlog.runtime.sources import Layout, positions, records
+from streamlog.runtime.ingest import paths_of
+from streamlog.runtime.sources import Layout, by_position, records
+from streamlog.runtime.values import Unfit, shown
+from streamlog.spark import nested
 from streamlog.spark.files import Files
+from streamlog.spark.nested import Field, Keys
 from streamlog.spark.numbering import FILE
 from streamlog.spark.parquet import Units, parquet
 from streamlog.spark.records import Columns, Part, Records
@@ -43,6 +46,7 @@ from streamlog.spark.text_lines import LINE, CsvLines, JsonLines
 from streamlog.spark.topics import PLACE, SCHEME, messages
 from streamlog.spark.values import text
 from streamlog.syntax.ast import Type
+from streamlog.syntax.data_path import DataPath
 
 _HELD: dict[Type, spark_types.DataType] = {
     Type.INT: spark_types.LongType(),
@@ -71,18 +75,16 @@ def read(
     may be `called` otherwise in messages.
     """
     if str(path).startswith(SCHEME):
-        names, _ = surface(program.schema.column_names[pred], ())
-        return _messages(messages(spark, str(path), stream=False), names)
+        return _messages(messages(spark, str(path), stream=False), paths_of(program, pred))
     if is_table(str(path)):
-        names, _ = surface(program.schema.column_names[pred], ())
-        return Records.of(rows_of(spark, str(path), stream=False), names, pred)
+        return Records.of(rows_of(spark, str(path), stream=False), paths_of(program, pred), pred)
     files = _files(spark, str(path))
     folder = _Folder(str(path), _kind(files, path), pred, program, header, called)
     return folder.read(spark, files)
 
 
-def _messages(frame: DataFrame, names: Sequence[str]) -> Records:
-    return Records((Part(frame, JsonLines(names), PLACE),))
+def _messages(frame: DataFrame, paths: Sequence[DataPath]) -> Records:
+    return Records((Part(frame, JsonLines(paths), PLACE),))
 
 
 @frozen
@@ -97,15 +99,16 @@ class _Folder:
     called: Path | None = None  # in messages
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return surface(self.program.schema.column_names[self.pred], ())[0]
+    def paths(self) -> tuple[DataPath, ...]:
+        return paths_of(self.program, self.pred)
 
     @property
-    def timed(self) -> list[str]:
+    def timed(self) -> list[Keys]:
         """The columns of times and durations."""
         types = self.program.types
         wanted = enumerate(self.program.schema.column_names[self.pred])
-        return [n for i, n in wanted if types.column(self.pred, i) in (Type.TIME, Type.DURATION)]
+        timed = [i for i, _ in wanted if types.column(self.pred, i) in (Type.TIME, Type.DURATION)]
+        return [self.paths[i].keys for i in timed]
 
     def shown(self) -> str:
         """The path of a file in SQL, from Spark's name for it, as the local engine has it."""
@@ -126,7 +129,7 @@ class _Folder:
             return self.parquet(*parquet(spark, paths, self.timed))
         if self.kind == JSON_LINES:
             lines = spark.read.text(literal(paths), lineSep="\n")
-            return Records((Part(lines, JsonLines(self.names), self.shown(), paths),))
+            return Records((Part(lines, JsonLines(self.paths), self.shown(), paths),))
         # Files whose first lines are the same are read together.
         alike: dict[tuple[int, str, str], list[_File]] = {}
         for file in files:
@@ -135,7 +138,7 @@ class _Folder:
                 key = number, line, delimiter_of(Path(file.place))
                 alike.setdefault(key, []).append(file)
         if not alike:  # nothing but empty files
-            alike[0, ",".join(self.names), ","] = list(files)
+            alike[0, _header(self.paths), ","] = list(files)
         return Records(tuple(self._csv(spark, *key, group) for key, group in alike.items()))
 
     def _csv(
@@ -164,21 +167,24 @@ class _Folder:
         fields = None
         if self.header:
             _, fields = next(records([line], delimiter))
-        return CsvLines(Layout.of(fields, self.names, self.called or path), delimiter)
+        return CsvLines(Layout.of(fields, self.paths, self.called or path), delimiter)
 
     def parquet(self, frame: DataFrame, units: Units) -> Records:
-        names, found = self.names, frame.columns
         if self.header:
-            picked = positions(names, found, self.place)
-        elif len(found) == len(names):
-            picked = list(range(len(names)))
+            picked = [self._field(frame, path) for path in self.paths]
         else:
-            raise SourceError(
-                f"'{self.place}' has {len(found)} columns where {len(names)} are wanted"
-            )
+            by_position(self.place, len(frame.columns), self.paths)
+            picked = [nested.column(frame.schema, i) for i in range(len(self.paths))]
         place = f"CONCAT({self.shown()}, ':', row_index + 1)"
         more = f"_metadata.file_path AS {FILE}", "_metadata.row_index"
         return Records((Columns.of(frame, picked, place, *more, units=units),))
+
+    def _field(self, frame: DataFrame, path: DataPath) -> Field:
+        try:
+            return nested.field(frame.schema, path)
+        except Unfit as unfit:
+            has = ", ".join(map(shown, frame.columns))
+            raise SourceError(f"'{self.place}' has {unfit}; its columns are {has}") from None
 
     def anew(self, spark: SparkSession, files: Sequence[str]) -> Records:
         """Of a stream's files, some by Spark's names for them."""
@@ -214,15 +220,15 @@ def read_stream(
     `kind` (csv, jsonl, parquet) is for a folder that is empty yet; `most_files` is how many are
     read at a time. All CSV files of a folder need the same first line: Spark fails at another.
     """
-    names = program.schema.column_names[pred]
+    paths = paths_of(program, pred)
     place = str(path)
     if place.startswith(SCHEME):
-        return _messages(messages(spark, place, stream=True), names)
+        return _messages(messages(spark, place, stream=True), paths)
     if is_table(place):
-        return Records.of(rows_of(spark, place, stream=True), surface(names, ())[0], pred)
+        return Records.of(rows_of(spark, place, stream=True), paths, pred)
     if place.startswith("rate://"):
         rate = spark.readStream.format("rate").option("rowsPerSecond", place[7:]).load()
-        return Records.of(rate, names, pred)
+        return Records.of(rate, paths, pred)
     if "://" not in place:
         if not (Path(place).is_dir() or is_pattern(Path(place))):
             raise SourceError(
@@ -243,15 +249,15 @@ def read_stream(
         reader = reader.option("maxFilesPerTrigger", most_files)
     if kind == PARQUET:
         if not files:
-            declared = _declared(program, pred, names)
+            declared = _declared(program, pred, paths)
             return folder.parquet(reader.schema(declared).parquet(place), {})
         found, units = parquet(spark, [file.place for file in files], folder.timed)
         return folder.parquet(reader.schema(found.schema).parquet(place), units)
     if kind == JSON_LINES:
         lines = _with_file(reader.text(place, lineSep="\n"))
-        return Records((Part(lines, JsonLines(names), FILE),), folder.anew)
+        return Records((Part(lines, JsonLines(paths), FILE),), folder.anew)
     first = _first_line(files[0])[1] if files and header else ""
-    line = first or ",".join(names)
+    line = first or _header(paths)
     form = folder.csv_form(line, delimiter_of(Path(files[0].place)) if files else ",", place)
     # Named like the whole first line, which Spark compares.
     as_bytes = line.encode(errors="surrogateescape").decode(_BYTES)
@@ -343,9 +349,11 @@ def _kind(found: Sequence[_File], path: str | Path) -> str:
     return one_kind([Path(file.place) for file in found], path)
 
 
-def _declared(program: Program, pred: str, names: Sequence[str]) -> spark_types.StructType:
+def _header(paths: Sequence[DataPath]) -> str:
+    return ",".join(path.flat for path in paths)
+
+
+def _declared(program: Program, pred: str, paths: Sequence[DataPath]) -> spark_types.StructType:
     types = program.types
-    held = [_HELD[types.column(pred, i) or Type.STRING] for i in range(len(names))]
-    return spark_types.StructType(
-        [spark_types.StructField(n, t) for n, t in zip(names, held, strict=True)]
-    )
+    held = [_HELD[types.column(pred, i) or Type.STRING] for i in range(len(paths))]
+    return nested.nested_schema(list(zip(paths, held, strict=True)))

@@ -129,5 +129,5 @@ def seated(rows: DataFrame, job: Job, pred: str) -> DataFrame:
     if column is None:
         everyone = F.sequence(F.lit(0), F.lit(job.kernels - 1))
         return rows.withColumn(wire.PART, F.explode(everyone))
-    text = F.col(f"c{column}").cast("string").cast("binary")
+    text = F.coalesce(F.col(f"c{column}").cast("string"), F.lit("")).cast("binary")
     return rows.withColumn(wire.PART, F.pmod(F.crc32(text), F.lit(job.kernels)))

@@ -7,7 +7,8 @@ with nothing but white space is passed over, as Spark's own reader does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 from attrs import frozen
@@ -17,13 +18,15 @@ from pyspark.sql.types import DataType, StringType, VariantType
 
 from streamlog.runtime.executor import Row
 from streamlog.runtime.ingest import Checker, Reject
-from streamlog.runtime.sources import Layout, json_row, records
+from streamlog.runtime.sources import Layout, json_rows, records
 from streamlog.spark.records import RECORD, SOUND, Checked
 from streamlog.spark.values import text
+from streamlog.syntax.data_path import DataPath
 
 LINE = "value"  # the column of lines, as Spark's own reader calls it: texts, or whatever bytes
 _RECORD = f"CAST({LINE} AS BINARY) AS {RECORD}"
 _END = "the end of a line"
+_WORD, _UNSPEAKABLE = re.compile(r"\w+"), frozenset("\"'?\\[]")
 _BLANK = "".join(map(chr, range(33)))
 
 
@@ -43,6 +46,13 @@ class CsvLines:
     @property
     def units(self) -> Mapping[int, str]:
         return {}
+
+    def is_missing(self, field: str) -> str:
+        return f"{field} = ''"
+
+    @property
+    def has_list(self) -> bool:
+        return False
 
     def split(self, lines: DataFrame) -> DataFrame:
         """At the delimiters, where there are no quotes and as many fields as there should be."""
@@ -65,13 +75,13 @@ class CsvLines:
     def read(self, lines: pa.Array, checker: Checker) -> Checked:
         check = self.layout.check(checker)
 
-        def read(line: str) -> Row | Reject | None:
+        def read(line: str) -> Iterable[Row | Reject]:
             if not line.strip(_BLANK):
-                return None
+                return ()
             _, fields = next(records([line], self.delimiter))
             row = check(fields)
             is_row = row.__class__ is tuple or not self.layout.is_repeated(fields, checker)
-            return row if is_row else None
+            return (row,) if is_row else ()
 
         return map(read, _texts(lines))
 
@@ -79,13 +89,20 @@ class CsvLines:
 @frozen
 class JsonLines:
     """An object in each line, or each message, under the very names of the columns; other rows
-    that `runtime.ingest` takes are left to it."""
+    that `runtime.ingest` takes are left to it, and so are lists."""
 
-    names: Sequence[str]
+    paths: Sequence[DataPath]
 
     @property
     def held(self) -> tuple[DataType, ...]:
-        return (VariantType(),) * len(self.names)
+        return (VariantType(),) * len(self.paths)
+
+    def is_missing(self, field: str) -> str:
+        return f"IS_VARIANT_NULL({field})"
+
+    @property
+    def has_list(self) -> bool:
+        return any(path.to_list for path in self.paths)
 
     @property
     def units(self) -> Mapping[int, str]:
@@ -98,11 +115,18 @@ class JsonLines:
         odd = (_END, "\\ud", "\\uD")
         sound = [f"NOT CONTAINS({LINE}, {text(part)})" for part in odd]
         sound += [f"IS_VALID_UTF8({LINE})", f"TRY_VARIANT_GET(v, '$[1]', 'string') = '{_END}'"]
-        fields = [
-            f"VARIANT_GET(v, {text(f'$[0].{name}')}) AS x{i}" for i, name in enumerate(self.names)
-        ]
+        sound += ["FALSE"] if self.has_list else []
+        fields = [f"{_field(path)} AS x{i}" for i, path in enumerate(self.paths)]
         rows = lines.selectExpr("*", _RECORD, f"{parsed} AS v")
         return rows.selectExpr("*", f"{' AND '.join(sound)} AS {SOUND}", *fields)
 
     def read(self, lines: pa.Array, checker: Checker) -> Checked:
-        return (json_row(line, checker) for line in _texts(lines))
+        return (json_rows(line, checker) for line in _texts(lines))
+
+
+def _field(path: DataPath) -> str:
+    """Where SQL has a path for it, which has no names with quotes."""
+    if path.to_list or any(_UNSPEAKABLE & {*key} for key in path.keys):
+        return "CAST(NULL AS VARIANT)"
+    keys = (f".{key}" if _WORD.fullmatch(key) else f'["{key}"]' for key in path.keys)
+    return f"VARIANT_GET(v, {text('$[0]' + ''.join(keys))})"

@@ -16,17 +16,21 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from streamlog.runtime.arrow_values import array
 from streamlog.runtime.executor import Row
 from streamlog.syntax.ast import Type
+from streamlog.syntax.nothing import NONE, Nothing
 
 TABLE = "table"
 PART = "part"  # which kernel a row is for, where there are several
 
+_NONE = "n"  # true where a value is missing
 _KINDS: Mapping[str, tuple[type, T.AtomicType, pa.DataType]] = {
     "i": (int, T.LongType(), pa.int64()),
     "f": (float, T.DoubleType(), pa.float64()),
     "s": (str, T.StringType(), pa.string()),
     "b": (bool, T.BooleanType(), pa.bool_()),
+    _NONE: (Nothing, T.BooleanType(), pa.bool_()),
 }
 _KIND_OF = {python: kind for kind, (python, _, _) in _KINDS.items()}
 KIND: Mapping[Type, str] = {
@@ -68,6 +72,7 @@ def packed(
     """A relation's rows (`c0`, `c1`, …, and perhaps the kernel they are for) as a table's.
     Columns in `also` stay as they are."""
     have = {f"{KIND[t]}{i}": f"c{i}" for i, t in enumerate(types)}
+    have |= {f"{_NONE}{i}": f"IF(c{i} IS NULL, TRUE, NULL)" for i in range(len(types))}
     values = [
         f"{have[n]} AS {n}" if n in have else f"CAST(NULL AS {t.simpleString()}) AS {n}"
         for n, t, _ in _slots(width)
@@ -91,7 +96,7 @@ def cast(rows: DataFrame, types: Types) -> DataFrame:
 
 def relation(rows: Sequence[Row], types: Types) -> pa.Table:
     """Rows as Arrow, with a relation's columns."""
-    arrays = [pa.array([row[i] for row in rows], _KINDS[KIND[t]][2]) for i, t in enumerate(types)]
+    arrays = [array([row[i] for row in rows], _KINDS[KIND[t]][2]) for i, t in enumerate(types)]
     arrays = arrays or [pa.array([True] * len(rows), pa.bool_())]
     return pa.table(arrays, names=columns(types).names)
 
@@ -108,21 +113,26 @@ def decode(wire: pa.Table) -> dict[str, list[Row]]:
         rows = wire.filter(pc.equal(names, name))
         found: list[list[Any]] = []
         for position in range(width):
-            columns = [rows.column(f"{kind}{position}") for kind in _KINDS]
-            present = [c for c in columns if c.null_count < rows.num_rows]
+            columns = {kind: rows.column(f"{kind}{position}") for kind in _KINDS}
+            present = {k: c for k, c in columns.items() if c.null_count < rows.num_rows}
             if not present:
                 break
-            value = present[0] if len(present) == 1 else _mixed(present)
-            found.append(value if isinstance(value, list) else value.to_pylist())
+            is_missing = present.pop(_NONE, None) is not None
+            values = [column.to_pylist() for column in present.values()]
+            if is_missing or len(values) > 1:
+                found.append(_mixed(values, rows.num_rows))
+            else:
+                found += values
         result[name] = list(zip(*found, strict=True)) if found else [()] * rows.num_rows
     return result
 
 
-def _mixed(columns: list[pa.ChunkedArray]) -> list[Any]:
+def _mixed(columns: list[list[Any]], rows: int) -> list[Any]:
     """Of each row the one value that is there."""
+    if not columns:
+        return [NONE] * rows
     return [
-        next(v for v in values if v is not None)
-        for values in zip(*(c.to_pylist() for c in columns), strict=True)
+        next((v for v in values if v is not None), NONE) for values in zip(*columns, strict=True)
     ]
 
 
@@ -143,7 +153,10 @@ def _encoded(name: str, rows: Sequence[Row], part: int, width: int) -> pa.Table:
         for python in kinds:
             kind = _KIND_OF[python]
             mine = values if len(kinds) == 1 else [v if type(v) is python else None for v in values]
-            arrays[f"{kind}{position}"] = pa.array(mine, _KINDS[kind][2])
+            held: list[Any] = mine
+            if kind == _NONE:
+                held = [None if v is None else True for v in mine]
+            arrays[f"{kind}{position}"] = pa.array(held, _KINDS[kind][2])
     slots = list(_slots(width))
     empty = {t: pa.nulls(len(rows), t) for t in {t for _, _, t in slots}}
     return pa.table(

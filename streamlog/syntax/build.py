@@ -31,6 +31,7 @@ from streamlog.syntax.ast import (
     Type,
     Var,
 )
+from streamlog.syntax.nothing import NONE, Nothing
 from streamlog.syntax.scan import BOOL, NUMBER, TEXT, TIME, VARIABLE, WORDS
 from streamlog.syntax.tokens import Refused, Tokens
 
@@ -214,6 +215,8 @@ def simple(tokens: Tokens, start: int, at: int, sign: int) -> Term:
         return literals.timestamp(word, span)
     if kind == BOOL:
         return Const(word == "true", Type.BOOL, span=span)
+    if word == "none":
+        return Const(NONE, None, span=span)
     return Const(word, Type.STRING, span=span)
 
 
@@ -230,8 +233,8 @@ def _negated(tokens: Tokens, value: Term, first: int, name: int, end: int) -> Te
         raise too_deep(tokens.span(first, end))
     for at in range(name - 1, first - 1, -1):
         span = tokens.span(at, end)
-        if isinstance(value, Const) and not isinstance(value.value, str | bool):
-            value = literals.negated(value.value, value.type, span)
+        if isinstance(value, Const) and not isinstance(value.value, str | bool | Nothing):
+            value = literals.negated(value.value, value.type or Type.INT, span)
         else:
             value = Neg(value, span=span)
     return value
@@ -319,8 +322,8 @@ def atom(operand: Operand) -> Atom:
     value = operand.value
     if isinstance(value, Call):
         return Atom(value.name, value.args, span=value.span)
-    assert isinstance(value, Const) and isinstance(value.value, str)
-    return Atom(value.value, (), span=value.span)
+    assert isinstance(value, Const)
+    return Atom(value.span.text, (), span=value.span)
 
 
 def _branches(tokens: Tokens, chain: Chain) -> list[list[Goal]]:
@@ -420,7 +423,7 @@ def _literals(tokens: Tokens, goal: Goal) -> Body:
     elif isinstance(left, Operand) and isinstance(value, Const) and tokens[end - 1] in WORDS:
         if end - start - negations > 1:
             raise _no_goal(tokens, start + negations, end)
-        inner = (Atom(str(value.value), (), span=value.span),)
+        inner = (Atom(value.span.text, (), span=value.span),)
     else:
         raise _no_goal(tokens, start + negations, end)
     for at in range(start + negations - 1, start - 1, -1):

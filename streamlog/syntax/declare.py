@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from attrs import evolve, frozen
+
 from streamlog.diagnostics import Span, did_you_mean, finding
 from streamlog.syntax import build, literals
 from streamlog.syntax.ast import (
@@ -26,6 +28,7 @@ from streamlog.syntax.ast import (
     Type,
     Use,
 )
+from streamlog.syntax.data_paths import Placed, check_lists, one_path
 from streamlog.syntax.time_forms import Form
 from streamlog.syntax.tokens import Refused, Tokens
 
@@ -42,13 +45,41 @@ _TYPE_SLIPS = {
 }
 
 
+@frozen
+class Optional:
+    """The `?` behind a type."""
+
+    at: int
+
+
+def optional(tokens: Tokens, start: int, end: int) -> Optional:
+    if tokens.text(start) != "?":  # `?-`, which begins a query
+        help = "write a space behind the `?`"
+        raise _contradiction("a range begins too near", tokens.span(start, end), help=help)
+    return Optional(start)
+
+
 def column(tokens: Tokens, start: int, found: list[Any]) -> Column:
+    placed = [x for x in found if isinstance(x, Placed)]
+    plain = _column(tokens, [x for x in found if not isinstance(x, Placed)])
+    if not placed:
+        return plain
+    span = plain.span.to(tokens.span(placed[-1].start, placed[-1].end))
+    span = tokens.span(start, start + 1).to(plain.span if placed[-1].start == start else span)
+    return evolve(plain, path=one_path(tokens, plain.name, placed), span=span)
+
+
+def _column(tokens: Tokens, found: list[Any]) -> Column:
+    start = found[0]
     name = tokens.text(start)
     if len(found) == 1:
         return Column(name, span=tokens.span(start, start + 1))
     at = found[1]
     type_ = _type(tokens, at)
     form = end = None
+    optional = any(isinstance(x, Optional) for x in found)
+    end_of_type = next((x.at for x in found if isinstance(x, Optional)), at) + 1
+    found = [x for x in found if not isinstance(x, Optional)]
     if len(found) > 2 and isinstance(found[2], Form):
         form, end = found[2].form, found[2].end
         if type_ is not Type.TIME:
@@ -57,7 +88,8 @@ def column(tokens: Tokens, start: int, found: list[Any]) -> Column:
             raise _contradiction(message, place)
     ends = found[3:] if form else found[2:]
     if not ends:
-        return Column(name, type_, form=form, span=tokens.span(start, end or at + 1))
+        last = max(end or 0, end_of_type)
+        return Column(name, type_, form=form, optional=optional, span=tokens.span(start, last))
     low, high = map(_bound, ends)
     place = tokens.span(ends[0].start, ends[1].end)
     if low.type is not high.type or not (
@@ -67,7 +99,8 @@ def column(tokens: Tokens, start: int, found: list[Any]) -> Column:
         raise _contradiction(f"a range of {types} for a column of type {type_}", place)
     if low.value > high.value:  # type: ignore[operator]  # both are numbers
         raise _contradiction("this range is empty: its low end is above its high end", place)
-    return Column(name, type_, low, high, form, span=tokens.span(start, ends[1].end))
+    span = tokens.span(start, ends[1].end)
+    return Column(name, type_, low, high, form, optional=optional, span=span)
 
 
 def _type(tokens: Tokens, at: int) -> Type:
@@ -121,6 +154,7 @@ def declaration(tokens: Tokens, start: int, found: list[Any]) -> Stream | Table:
             first = (places[col.name], "the first")
             raise _contradiction(f"two columns named `{col.name}`", col.span, "the second", first)
         places[col.name] = col.span
+    check_lists(columns)
     places = {}
     for opt in options:
         if opt.name in places:
@@ -129,6 +163,9 @@ def declaration(tokens: Tokens, start: int, found: list[Any]) -> Stream | Table:
         places[opt.name] = opt.span
     span = tokens.span(start, found[-1] + 1)
     where = next((x.body(tokens) for x in found if isinstance(x, build.Goals)), ())
+    if kind == "stream" and columns and columns[0].optional:
+        message = "the timestamp of a stream cannot be missing"
+        raise _contradiction(message, columns[0].span, help="drop the `?` behind its type")
     if kind == "stream":
         return Stream(name, columns, options, where, span=span)
     for opt in options:

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, cast
 
 import pyparsing as pp
 
-from streamlog.syntax import ast, build, declare, limits, time_forms
+from streamlog.syntax import ast, build, data_paths, declare, limits, time_forms
 from streamlog.syntax.scan import QUERY, WORDS
 from streamlog.syntax.tokens import Tokens
 
@@ -177,8 +177,13 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     span_of_values = bound - Kind("E", "`..`") - high
     part = Kind(SINGLE, "a unit or a format in quotes", make=_last)
     form = _with(Kind(r"\(") - _listed(part) - close, time_forms.form)
-    typed = Kind(":", "`:`") - type_name - pp.Opt(form) - pp.Opt(span_of_values)
-    column = _with(column_name - pp.Opt(typed), declare.column)
+    optional = Kind(QUERY, make=declare.optional)
+    typed = Kind(":", "`:`") - type_name - pp.Opt(form) - pp.Opt(optional) - pp.Opt(span_of_values)
+    name_in_data = Kind("S", make=_last) - Kind(WORD, "`as`", make=_last)
+    place_in_data = Kind(f"{WORD}(?=S)", make=_last) - Kind("S", make=_last)
+    data_name = _with(name_in_data, data_paths.data_name)
+    path = _with(place_in_data, data_paths.path)
+    column = _with(pp.Opt(data_name) + column_name - pp.Opt(typed) - pp.Opt(path), declare.column)
     option_name = Kind(rf"(?!h){WORD}(?![(.R,])", "an option", make=_last)
     value = Kind(f"-*{SINGLE}", "a value", make=build.leaf)
     option = _with(option_name - value, declare.option)

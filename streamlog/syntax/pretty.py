@@ -27,7 +27,9 @@ from streamlog.syntax.ast import (
     Type,
     Var,
 )
+from streamlog.syntax.data_path import DataPath
 from streamlog.syntax.literals import EPOCH, MICROSECOND, UNITS
+from streamlog.syntax.nothing import Nothing
 from streamlog.syntax.scan import RESERVED
 from streamlog.syntax.time_form import TimeForm
 from streamlog.syntax.walk import Node
@@ -35,6 +37,7 @@ from streamlog.syntax.walk import Node
 WIDTH = 88
 INDENT = "    "
 
+NOTHING = Nothing.NONE.value
 _BARE = re.compile(r"[a-z][A-Za-z0-9_]*")
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
 _FIRST, _LAST = (
@@ -129,7 +132,7 @@ def _ends_in_text(term: Term) -> bool:
             term = term.operand
         else:
             return False
-    return isinstance(term.value, str | bool)
+    return isinstance(term.value, str | bool | Nothing)
 
 
 def _argument(term: Term) -> str:
@@ -145,6 +148,8 @@ def _const(const: Const) -> str:
     value = const.value
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Nothing):
+        return NOTHING
     if isinstance(value, str):
         return value if is_bare(value) else quoted(value)
     if isinstance(value, float):
@@ -158,7 +163,7 @@ def _const(const: Const) -> str:
 
 def is_bare(text: str) -> bool:
     """Whether a text needs no quotes."""
-    return _BARE.fullmatch(text) is not None and text not in RESERVED
+    return _BARE.fullmatch(text) is not None and text not in RESERVED and text != NOTHING
 
 
 def quoted(text: str) -> str:
@@ -359,9 +364,16 @@ def _column(column: ast.Column) -> str:
         text += f": {column.type}"
     if column.form is not None:
         text += f"({time_form_text(column.form)})"
+    text += "?" * column.optional
     if column.low is not None and column.high is not None:
         text += f" {_const(column.low)}..{_const(column.high)}"
-    return text
+    return text if column.path is None else _with_path(text, column.path)
+
+
+def _with_path(column: str, path: DataPath) -> str:
+    if len(path.keys) == 1 and not path.to_list:
+        return f"{quoted(path.keys[0])} as {column}"
+    return f"{column} {'in' if path.to_list else 'at'} {quoted(str(path))}"
 
 
 def time_form_text(form: TimeForm) -> str:

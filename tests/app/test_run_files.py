@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -453,3 +454,41 @@ def test_a_folder_goes_on(run, write, program: Path, tmp_path: Path) -> None:
     write("in/c.csv", "T,x\n60,d\n")
     assert run("run", *args).exit_code == 0
     assert (tmp_path / "p.csv").read_text() == "T,X\n1,a\n2,b\n50,c\n60,d\n"
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_columns_in_objects_and_lists(run, write, tmp_path: Path, suffix: str) -> None:
+    """A row per element, also from files that the program names, and in its tests."""
+    write(
+        "a.slog",
+        f"""
+stream buy("event-time" as T: time(ms), user: string at "meta.user", item: string in "items[]").
+table group("the name" as g: string, item: string in "items[]") from "group.{suffix}".
+output got.
+got(T, U, G) <- buy(T, U, I), group(G, I).
+test "of files" {{
+    given buy from "good.{suffix}".
+    end.
+    expect got from "got.csv".
+    expect buy from "buy.csv".
+}}
+""",
+    )
+    good = {"event-time": 1794729600000, "meta": {"user": "ann"}, "items": ["a", "b"]}
+    bad = {"event-time": 1794729600000, "meta": {"user": None}, "items": ["a"]}
+    for name, records in [
+        ("group", [{"the name": "g", "items": ["a", "c"]}, {"the name": "h", "items": []}]),
+        ("good", [good]),
+        ("all", [good, bad]),
+    ]:
+        if suffix == "jsonl":
+            write(f"{name}.jsonl", "".join(json.dumps(record) + "\n" for record in records))
+        else:
+            pq.write_table(pa.Table.from_pylist(records), tmp_path / f"{name}.parquet")
+    write("got.csv", "T,U,G\n2026-11-15T08:00:00Z,ann,g\n")
+    write("buy.csv", "T,user,item\n2026-11-15T08:00:00Z,ann,a\n2026-11-15T08:00:00Z,ann,b\n")
+    assert run("test", "a.slog").exit_code == 0
+    result = run("run", "a.slog", "--input", f"buy=all.{suffix}", "--format", "csv")
+    assert result.stdout == "T,U,G\n2026-11-15T08:00:00Z,ann,g\n"
+    assert f"rejected buy all.{suffix}:2: " in result.stderr
+    assert "column `user`: a value is missing" in result.stderr

@@ -18,6 +18,7 @@ import limit_programs
 import pytest
 import window_programs
 from kernel_checks import at_once, check, compiled, in_steps
+from oracle.missing import missing
 from oracle.programs import Case, random_case
 from unusual import unusual
 
@@ -40,6 +41,10 @@ def unusual_best(rng: Random) -> Case:
     return unusual(best_programs.random_case(rng), rng)
 
 
+def missing_case(rng: Random) -> Case:
+    return missing(random_case, rng)
+
+
 MAKERS = (
     random_case,
     best_programs.random_case,
@@ -47,6 +52,9 @@ MAKERS = (
     unusual_best,
     limit_programs.random_case,
 )
+
+
+WANTED = (None, Strategy.FIXPOINT)
 
 
 def strategies(program: Program, wanted: Strategy | None) -> Counter[str]:
@@ -68,6 +76,17 @@ def test_duckdb_agrees_with_the_oracle(first: int, make: Callable[[Random], Case
             pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}\n{case.tables}")
         done += strategies(compiled(case), wanted)
     assert done["sql"] + done["fixpoint"] >= SHARD / 3
+
+
+@pytest.mark.parametrize("first", range(SEED, SEED + PAIRS, SHARD))
+def test_missing_values_agree_with_the_oracle(first: int) -> None:
+    for seed in range(first, first + SHARD):
+        rng = Random(seed)
+        case = missing_case(rng)
+        try:
+            check(case, rng, executor=partial(DuckExecutor, strategy=rng.choice(WANTED)))
+        except Exception as error:
+            pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}\n{case.tables}")
 
 
 @pytest.mark.parametrize("first", range(SEED, SEED + PAIRS, SHARD))

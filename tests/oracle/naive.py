@@ -60,6 +60,7 @@ from streamlog.syntax.ast import (
     Var,
     branches,
 )
+from streamlog.syntax.nothing import NONE
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import atoms, variables
 
@@ -233,7 +234,9 @@ class _Program:
 
     def typed(self, name: str, row: Row) -> Row:
         assert len(row) == self.arity[name], (name, row)
-        return tuple(float(v) if (name, i) in self.floats else v for i, v in enumerate(row))
+        return tuple(
+            float(v) if (name, i) in self.floats and v is not NONE else v for i, v in enumerate(row)
+        )
 
     def _depth(self, rule: Rule) -> int:
         """How many levels down a rule may look."""

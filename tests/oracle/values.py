@@ -30,8 +30,9 @@ import re2
 from oracle.failure import ValueFailure as ValueFailure
 from oracle.more_functions import MORE
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN
+from streamlog.syntax.nothing import NONE, Nothing
 
-Value: TypeAlias = int | float | str | bool
+Value: TypeAlias = int | float | str | bool | Nothing
 Row: TypeAlias = tuple[Value, ...]
 
 
@@ -65,9 +66,16 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
+def there(*values: Value) -> None:
+    """The compiler lets nothing compute with `none`."""
+    if NONE in values:
+        raise ValueFailure("a rule computes with none")
+
+
 def apply(op: str, left: Value, right: Value) -> Value:
     if op in _COMPARISONS:
         return compare(op, left, right)
+    there(left, right)
     try:
         return checked(_OPERATORS[op](left, right))
     except ZeroDivisionError:
@@ -77,11 +85,14 @@ def apply(op: str, left: Value, right: Value) -> Value:
 
 
 def negate(value: Any) -> Value:
+    there(value)
     return checked(-value)
 
 
 def compare(op: str, left: Value, right: Value) -> bool:
     """Numbers by their value, whether int or float; strings by code points; false < true."""
+    if op not in ("=", "!="):
+        there(left, right)
     return _COMPARISONS[op](left, right)
 
 
@@ -121,11 +132,16 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def call(name: str, args: Sequence[Value]) -> Value:
+    if name == "default":
+        return args[1] if args[0] is NONE else args[0]
+    if name != "in":
+        there(*args)
     return checked((_FUNCTIONS.get(name) or MORE[name])(*args))
 
 
 def holds(name: str, text: str, other: str) -> bool:
     """The goals that test strings: `contains`, `starts_with`, `matches` (anywhere in the text)."""
+    there(text, other)
     match name:
         case "contains":
             return other in text
@@ -179,6 +195,8 @@ def aggregate(
 ) -> Value:
     """The aggregate of a group: one (timestamps, value) for each distinct solution."""
     values = [value for _, value in candidates]
+    if name not in ("count", "count_distinct"):
+        there(*(value for _, value in candidates))
     match name:
         case "count":
             return len(values)

@@ -16,6 +16,8 @@ from streamlog.diagnostics import Source
 from streamlog.kernel import Kernel
 from streamlog.runtime.executor import END, ExecutorFactory, Limits, Resumable, Row
 from streamlog.syntax.ast import Const
+from streamlog.syntax.nothing import NONE
+from streamlog.syntax.pretty import quoted
 
 Answers = dict[str, set[Row]]
 
@@ -189,7 +191,9 @@ def check_answers_alone(case: Case, rng: Random) -> bool:
 
 
 def _text(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    if value is NONE:
+        return "none"
+    return quoted(value) if isinstance(value, str) else str(value)
 
 
 def check_one_per_key(case: Case, rng: Random) -> int:

@@ -21,6 +21,7 @@ import path_programs
 import pytest
 import rank_programs
 from kernel_checks import check, check_answers_alone, check_one_per_key, compiled
+from oracle.missing import missing
 from oracle.programs import Case, random_case
 from unusual import unusual
 
@@ -59,6 +60,21 @@ def test_unusual_programs_agree_with_the_oracle(first: int, make: Callable[[Rand
         except Exception as error:
             pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}\n{case.tables}")
     assert changed > SHARD / 2
+
+
+@pytest.mark.parametrize(
+    "make", [random_case, best_programs.random_case, path_programs.random_case]
+)
+@pytest.mark.parametrize("first", range(SEED, SEED + PAIRS // 5, SHARD))
+def test_missing_values_agree_with_the_oracle(first: int, make: Callable[[Random], Case]) -> None:
+    for seed in range(first, first + SHARD):
+        rng = Random(seed)
+        case = missing(make, rng)
+        try:
+            check(case, rng)
+            check_answers_alone(case, rng)
+        except Exception as error:
+            pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}\n{case.tables}")
 
 
 @pytest.mark.parametrize("first", range(SEED, SEED + PAIRS // 5, SHARD))

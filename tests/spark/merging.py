@@ -99,6 +99,9 @@ def declared(program: Program, options: str) -> str | None:
         types = [program.types.column(name, i) for i in range(program.schema[name].arity)]
         if None in types:
             return None
-        columns = (f"k{i}: {t.value}" for i, t in enumerate(types) if t)
+        optional = program.schema.optional
+        columns = (
+            f"k{i}: {t.value}{'?' * ((name, i) in optional)}" for i, t in enumerate(types) if t
+        )
         result += f"stream {name}({', '.join(columns)}) {options}.\n"
     return result

@@ -16,10 +16,12 @@ from random import Random
 import best_programs
 import pytest
 from merging import merged
+from oracle.missing import missing
 from oracle.programs import Case, arrival_orders, random_case
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from streamlog.runtime.arrow_values import with_none
 from streamlog.runtime.columns import column_types, types_of_rows
 from streamlog.runtime.executor import Row
 from streamlog.spark import arrival, store, wire
@@ -32,7 +34,15 @@ SEED = int(os.environ.get("STREAMLOG_SEED", "6"))  # programs of smaller seeds h
 SHARD, SLACK, BATCHES, IDLE = 4, 3, 3, 2
 
 
-@pytest.mark.parametrize("make", [random_case, best_programs.random_case], ids=["any", "best"])
+def missing_case(rng: Random) -> Case:
+    return missing(random_case, rng)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [random_case, best_programs.random_case, missing_case],
+    ids=["any", "best", "missing"],
+)
 @pytest.mark.parametrize("first", range(SEED, SEED + PAIRS, SHARD))
 def test_micro_batches(
     first: int,
@@ -56,7 +66,9 @@ def test_micro_batches(
         tables = {name: frame(name, rows) for name, rows in given.tables.items() if name in types}
         inputs = Inputs.of(spark, program, tables)
         sinks = {
-            name: Relations(lambda rows, _, to=found[name]: to.extend(map(tuple, rows.collect())))
+            name: Relations(
+                lambda rows, _, to=found[name]: to.extend(with_none(map(tuple, rows.collect())))
+            )
             for name in found
         }
         run = Run(spark, program, inputs, types, sinks, str(tmp_path))
@@ -86,7 +98,7 @@ def test_micro_batches(
         if rng.random() < 0.5:
             run = started()
     run.step(None, BATCHES)
-    assert {n: sorted(r) for n, r in found.items()} == {
+    assert {n: sorted(map(tuple, r)) for n, r in found.items()} == {
         n: sorted(r) for n, r in given.answers.items()
     }
 

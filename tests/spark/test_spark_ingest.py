@@ -13,12 +13,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from streaming import compiled
 
-from streamlog.runtime.ingest import Checker, Reject
+from streamlog.runtime.ingest import Checker, Reject, paths_of
 from streamlog.runtime.sources import Layout
 from streamlog.spark import ingest
 from streamlog.spark.records import ColumnsError, Part, Records
 from streamlog.spark.text_lines import CsvLines
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
+from streamlog.syntax.data_path import DataPath
 
 TABLES = "\n".join(f"table t_{t.value}(v: {t.value})." for t in Type)
 PROGRAM = compiled(
@@ -34,7 +35,7 @@ p(T, X) <- clock(T, X).
 
 
 def records(frame: DataFrame, pred: str) -> Records:
-    return Records.of(frame, PROGRAM.schema.column_names[pred], pred)
+    return Records.of(frame, paths_of(PROGRAM, pred), pred)
 
 
 def checked(frame: DataFrame, pred: str, types: tuple[Type, ...]) -> DataFrame:
@@ -261,7 +262,7 @@ def told(frame: DataFrame, text: bool = False) -> dict[int, Type]:
     given = records(frame, "clock")
     if text:
         lines = frame.selectExpr("CONCAT_WS(',', *) AS value")
-        form = CsvLines(Layout.of(None, frame.columns, ""), ",")
+        form = CsvLines(Layout.of(None, [DataPath((name,)) for name in frame.columns], ""), ",")
         given = Records((Part(lines, form),))
     return ingest.data_types(given, PROGRAM, "clock")
 

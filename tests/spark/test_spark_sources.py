@@ -21,6 +21,7 @@ from streaming import compiled
 
 from streamlog.compiler import Program
 from streamlog.runtime import sources as local
+from streamlog.runtime.arrow_values import with_none
 from streamlog.runtime.ingest import Checker, Reject
 from streamlog.runtime.sources import SourceError
 from streamlog.spark.failures import explained
@@ -55,7 +56,7 @@ def on_spark(
     """The good rows, and the bad: the same whether all rows go to Python or only the doubtful."""
     records = read(spark, path, "s", program, header=header)
     rows = values(records, program, "s", types).collect()
-    good = Counter(tuple(row)[: len(types)] for row in rows if row.good)
+    good = Counter(with_none(tuple(row)[: len(types)] for row in rows if row.good))
     others = uncertain(spark, records, program, "s", types).collect()
     bad = [
         Row(place=row.place, reason=row.reason, text=row.text)
@@ -64,7 +65,7 @@ def on_spark(
     ]
     apart = [row for row in certain(records, program, "s", types).collect() if row.good]
     apart += [row for row in others if row.reason is None]
-    assert good == Counter(tuple(row)[: len(types)] for row in apart)
+    assert good == Counter(with_none(tuple(row)[: len(types)] for row in apart))
     assert sum(not row.good for row in rows) == len(bad)
     return good, bad
 
@@ -307,9 +308,21 @@ def test_what_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
 
 def streamed(spark: SparkSession, folder: Path, name: str, **options: Any) -> Counter[Any]:
     """The rows that came in, each bad one as its reason."""
-    records = read_stream(spark, folder, "s", S, **options)
+    rows = streamed_rows(spark, folder, name, S, TYPES, **options)
+    return Counter(r.reason or (r.c0, r.c1) for r in rows)
+
+
+def streamed_rows(
+    spark: SparkSession,
+    folder: Path,
+    name: str,
+    program: Program,
+    types: tuple[Type, ...],
+    **options: Any,
+) -> list[Row]:
+    records = read_stream(spark, folder, "s", program, **options)
     query = (
-        checked(records, S, "s", TYPES)
+        checked(records, program, "s", types)
         .writeStream.format("memory")
         .queryName(name)
         .trigger(availableNow=True)
@@ -317,7 +330,7 @@ def streamed(spark: SparkSession, folder: Path, name: str, **options: Any) -> Co
     )
     try:
         query.awaitTermination()
-        return Counter(r.reason or (r.c0, r.c1) for r in spark.table(name).collect())
+        return spark.table(name).collect()
     finally:
         query.stop()
 

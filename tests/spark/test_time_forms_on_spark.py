@@ -24,6 +24,7 @@ from streamlog.spark import ingest
 from streamlog.spark.records import Records
 from streamlog.spark.sources import read
 from streamlog.syntax.ast import Type
+from streamlog.syntax.data_path import DataPath
 
 T0 = 1761955200_000_000
 FORMS = ("time(s)", "time(ms)", "time(us)", "time(ns)", 'time("%d.%m.%Y %H:%M", "Europe/Berlin")')
@@ -53,7 +54,7 @@ def program(form: str) -> Any:
 
 
 def checked(frame: DataFrame, form: str) -> list[Any]:
-    records = Records.of(frame, ("T", "x"), "s")
+    records = Records.of(frame, [DataPath(("T",)), DataPath(("x",))], "s")
     return ingest.checked(records, program(form), "s", (Type.TIME, Type.INT)).collect()
 
 

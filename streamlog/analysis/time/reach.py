@@ -37,6 +37,7 @@ from streamlog.syntax.ast import (
     Var,
     branches,
 )
+from streamlog.syntax.nothing import NONE
 from streamlog.syntax.walk import atoms, variables
 
 HEAD = "head"  # no variable starts with a lower-case letter
@@ -77,6 +78,8 @@ class Assumption:
     def is_broken_by(self, row: Sequence[object]) -> bool:
         """By a row whose values have the types of their columns."""
         value = row[self.column]
+        if value is NONE:  # nothing is computed with it
+            return False
         assert isinstance(value, int)
         concerns = all(row[position] == const.value for position, const in self.where)
         return concerns and not self.low <= value <= self.high

@@ -38,6 +38,7 @@ from streamlog.syntax.ast import (
     Type,
     Var,
 )
+from streamlog.syntax.nothing import as_float
 from streamlog.syntax.walk import variables, walk
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -381,4 +382,5 @@ def computes(term: Term) -> bool:
 
 def literal(types: TypeTable, pred: str, position: int, const: Const) -> str:
     """A constant as the column has its values."""
-    return repr(float(const.value) if types.column(pred, position) is Type.FLOAT else const.value)
+    is_float = types.column(pred, position) is Type.FLOAT
+    return repr(as_float(const.value) if is_float else const.value)

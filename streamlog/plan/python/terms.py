@@ -57,6 +57,8 @@ def python(term: Term) -> str:
             return f"({python(left)} {_COMPARISONS.get(op, op)} {python(right)})"
         case Call("in", (value, *items)):
             return f"({python(value)} in ({', '.join(map(python, items))},))"
+        case Call("default", (value, other)):
+            return f"({python(other)} if {python(value)} is NONE else {python(value)})"
         case Call("length", (text,)):
             return f"len({python(text)})"
         case Call("lower" | "upper" as method, (text,)):

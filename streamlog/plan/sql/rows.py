@@ -16,6 +16,7 @@ from streamlog.plan.sql.context import HIGH, LOW, Context, Unsupported, Version,
 from streamlog.plan.sql.terms import Env, Value, compare, equal, finite, test, value
 from streamlog.plan.steps import Extend, Filter, RulePlan
 from streamlog.syntax.ast import Atom, Const, Term, Type, Var
+from streamlog.syntax.nothing import Nothing
 from streamlog.syntax.pretty import pretty
 
 # What queries call their own columns.
@@ -120,6 +121,8 @@ class Rows:
     def join(self, atom: Atom, low: Term | None, high: Term | None) -> None:
         """The rows of a goal; what is known of it becomes a condition."""
         context = self.scope.context
+        if any((atom.pred, i) in context.types.optional for i in range(atom.arity)):
+            raise Unsupported(f"values of `{atom.pred}` may be missing")
         alias = self.scope.alias("g")
         bounds = [(op, value(term, self.env)) for op, term in ((">=", low), ("<=", high)) if term]
         self.aliases.add(alias)
@@ -158,6 +161,8 @@ class Rows:
 
     def _constant(self, const: Const, column: Value) -> Value:
         """A whole number stands for the float that a column of floats has in its place."""
+        if isinstance(const.value, Nothing):
+            raise Unsupported("`none` is for kernels")
         if column.type is Type.FLOAT and const.type is Type.INT:
             const = Const(float(const.value), Type.FLOAT, span=const.span)
         known = value(const, {})

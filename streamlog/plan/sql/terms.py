@@ -31,15 +31,12 @@ from streamlog.syntax.ast import (
     Type,
     Var,
 )
+from streamlog.syntax.nothing import Nothing
 from streamlog.syntax.pretty import pretty
 
 _COMPARISONS: dict[str, type[exp.Binary]] = {
-    "=": exp.EQ,
-    "!=": exp.NEQ,
-    "<": exp.LT,
-    "<=": exp.LTE,
-    ">": exp.GT,
-    ">=": exp.GTE,
+    **{"=": exp.EQ, "!=": exp.NEQ},
+    **{"<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE},
 }
 _MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ARITHMETIC: dict[str, type[exp.Binary]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
@@ -72,6 +69,8 @@ def value(term: Term, env: Env) -> Value:
         case Var(name):
             return env[name]
         case Const(const, type_):
+            if isinstance(const, Nothing):
+                raise Unsupported("`none` is for kernels")
             return Value(_literal(const), type_, const=const)
         case Neg(operand):
             inner = _number(value(operand, env), term)
@@ -411,9 +410,8 @@ def as_double(number: Value) -> Value:
 
 def finite(number: Value) -> Value:
     """A computed float, and that it is an error where it is none of the numbers there are."""
-    if number.type is not Type.FLOAT or number.const is not None:
-        return number
-    if isinstance(number.sql, exp.Column):
+    is_known = number.const is not None or isinstance(number.sql, exp.Column)
+    if number.type is not Type.FLOAT or is_known:
         return number
     most = _literal(sys.float_info.max)
     inside = exp.Between(this=number.sql.copy(), low=exp.Neg(this=most), high=most.copy())
