@@ -36,8 +36,22 @@ from streamlog.syntax.time_form import TimeForm
 
 # The names of `terms` too.
 __all__ = [
-    *("COMPARISONS", "FIRST_INSTANT", "INT64_MAX", "INT64_MIN", "LAST_INSTANT", "LOGICAL_TIME"),
-    *("PRECEDENCE", "Agg", "BinOp", "Call", "Const", "Neg", "Term", "Type", "Value", "Var"),
+    "COMPARISONS",
+    "FIRST_INSTANT",
+    "INT64_MAX",
+    "INT64_MIN",
+    "LAST_INSTANT",
+    "LOGICAL_TIME",
+    "PRECEDENCE",
+    "Agg",
+    "BinOp",
+    "Call",
+    "Const",
+    "Neg",
+    "Term",
+    "Type",
+    "Value",
+    "Var",
 ]
 
 

@@ -18,6 +18,7 @@ from sqlglot import exp
 from streamlog.analysis.builtins import FUNCTIONS, OPERATORS, WHOLE
 from streamlog.plan.sql.context import Unsupported, Untyped
 from streamlog.syntax.ast import (
+    COMPARISONS,
     INT64_MAX,
     INT64_MIN,
     Agg,
@@ -34,10 +35,9 @@ from streamlog.syntax.ast import (
 from streamlog.syntax.nothing import Nothing
 from streamlog.syntax.pretty import pretty
 
-_COMPARISONS: dict[str, type[exp.Binary]] = {
-    **{"=": exp.EQ, "!=": exp.NEQ},
-    **{"<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE},
-}
+_COMPARISONS: dict[str, type[exp.Binary]] = dict(
+    zip(COMPARISONS, (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), strict=True)
+)
 _MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ARITHMETIC: dict[str, type[exp.Binary]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
 _EXACT = 2**53  # up to here every whole number is a double
