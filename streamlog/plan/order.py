@@ -6,7 +6,7 @@ bound columns; comparisons that bound its timestamp on one side or both turn int
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from types import MappingProxyType
 
 from attrs import evolve
@@ -20,16 +20,18 @@ from streamlog.analysis.schema import Schema
 from streamlog.plan.steps import Exists, Extend, Filter, Index, Join, Step, Store
 from streamlog.syntax.ast import (
     Atom,
+    BinOp,
     Call,
     Choice,
     Comparison,
     Const,
     Literal,
+    Neg,
     Not,
     Term,
     Var,
 )
-from streamlog.syntax.walk import variables
+from streamlog.syntax.walk import variables, walk
 
 CLOSED: OpenPositions = MappingProxyType({})
 UNKNOWN: Ranges = MappingProxyType({})  # any number
@@ -51,14 +53,10 @@ def in_order(
     `not_itself` has the numbers of goals that must not match the row the pipeline started from;
     `open_positions` must be bound before a goal is looked up.
     """
-    goals: list[Atom] = []
-    tests: list[Literal] = []
-    risky: list[Literal] = []  # what may fail comes last: others may rule it out
-    for literal in literals:
-        if isinstance(literal, Atom) and literal.pred not in FILTERS:
-            goals.append(literal)
-        else:
-            (risky if _may_fail(literal, ranges) else tests).append(literal)
+    literals = tuple(literals)
+    goals = [x for x in literals if isinstance(x, Atom) and x.pred not in FILTERS]
+    # What may fail comes last: others may rule it out.
+    tests, risky = _by_risk(literals, goals, bound, ranges)
     known = set(bound)
     steps: list[Step] = []
 
@@ -117,6 +115,29 @@ def _ready(rest: list[Literal], known: set[str]) -> tuple[Literal, Filter | Exte
             case Atom() | Not() | Choice():
                 pass
     return None
+
+
+def _by_risk(
+    literals: Iterable[Literal], goals: Sequence[Atom], bound: Iterable[str], ranges: Ranges
+) -> tuple[list[Literal], list[Literal]]:
+    """The tests that cannot fail, then sums that give a goal its key; and those that may fail."""
+    given = set(bound).union(*map(_names, goals))
+    tests = [x for x in literals if not any(x is g for g in goals)]
+    risky = [x for x in tests if _may_fail(x, ranges)]
+    keys = [x for x in risky if _is_sum(x) and _names(x) <= given]
+    safe = [x for x in tests if not any(x is r for r in risky)]
+    return [*safe, *keys], [x for x in risky if not any(x is k for k in keys)]
+
+
+def _is_sum(literal: Literal) -> bool:
+    """Whether it fails at most for numbers beyond 64 bits, which no row has."""
+    if not isinstance(literal, Comparison) or literal.op != "=":
+        return False
+    parts = walk((literal.left, literal.right))
+    return all(
+        isinstance(t, Var | Const | Neg) or (isinstance(t, BinOp) and t.op in ("+", "-"))
+        for t in parts
+    )
 
 
 def _may_fail(literal: Literal, ranges: Ranges) -> bool:
@@ -200,10 +221,10 @@ def split_risky(
 ) -> tuple[tuple[Literal, ...], tuple[Literal, ...]]:
     """What can be decided first, and the tests that may fail, which come after all others, with
     the tests of what they compute."""
-    first: list[Literal] = [x for x in literals if isinstance(x, Atom) and x.pred not in FILTERS]
-    tests = [x for x in literals if not any(x is f for f in first)]
-    risky = [x for x in tests if _may_fail(x, ranges)]
-    safe = [x for x in tests if not any(x is r for r in risky)]
+    literals = tuple(literals)
+    goals = [x for x in literals if isinstance(x, Atom) and x.pred not in FILTERS]
+    first: list[Literal] = [*goals]
+    safe, risky = _by_risk(literals, goals, bound, ranges)
     known = set(bound) | {n for x in first for n in _names(x)}
     while ready := _ready(safe, known):
         literal, step = ready
