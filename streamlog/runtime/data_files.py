@@ -131,11 +131,6 @@ def one_kind(found: Collection[Path], path: Path | str) -> str:
     return kinds.pop()
 
 
-def hadoop_pattern(pattern: str) -> str:
-    """The same pattern for Hadoop, where braces, backslashes and carets mean more."""
-    return re.sub(r"[{}\\^]", r"\\\g<0>", pattern)
-
-
 def literal(paths: Iterable[str]) -> list[str]:
     """Paths for Hadoop, which takes each for a pattern."""
     return [re.sub(r"[][*?{}\\^]", r"\\\g<0>", path) for path in paths]

@@ -24,7 +24,6 @@ from streamlog.runtime.data_files import (
     data_files,
     delimiter_of,
     fixed_part,
-    hadoop_pattern,
     is_compressed,
     is_pattern,
     literal,
@@ -235,9 +234,12 @@ def read_stream(
                 f"'{path}' is not a folder, and a stream is read from one, or by a pattern"
             )
         place = str(Path(place).absolute())
+        if literal([place]) != [place] and (not is_pattern(Path(place)) or _BRACES & {*place}):
+            raise SourceError(
+                f"'{path}' cannot be read as a stream: Spark takes the special characters in its "
+                "name for a pattern of its own"
+            )
     files = _files(spark, place)
-    if is_pattern(Path(place)):
-        place = hadoop_pattern(place)
     kind = kind or (_kind(files, path) if files else None)
     if kind is None:
         raise SourceError(
@@ -274,6 +276,7 @@ def _with_file(frame: DataFrame) -> DataFrame:
 
 # -------------------------------------------------------------------------------------- CSV
 
+_BRACES = {*"{}\\^"}  # which mean nothing in patterns elsewhere
 _BYTES, _CORRUPT = "ISO-8859-1", "_corrupt"
 
 

@@ -14,7 +14,6 @@ from streamlog.runtime.data_files import (
     delimiter_of,
     format_of,
     format_of_output,
-    hadoop_pattern,
     literal,
     stem,
 )
@@ -66,7 +65,6 @@ def test_a_place_that_a_pattern_could_match_is_not_written_to(folder: Path) -> N
 
 
 def test_names_for_hadoop() -> None:
-    assert hadoop_pattern("a{1}/*^[x].csv") == r"a\{1\}/*\^[x].csv"
     assert literal(["a[1]*?{2}.csv"]) == [r"a\[1\]\*\?\{2\}.csv"]
 
 

@@ -306,6 +306,18 @@ def test_what_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
         read_stream(spark, tmp_path / "a.txt", "s", S)
 
 
+@pytest.mark.parametrize("name", ["{a}", "a[1]", "{a}*"])
+def test_a_stream_from_a_name_that_spark_takes_for_a_pattern(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    """Spark would read the files of `a` instead."""
+    for folder in ("a", "{a}", "a[1]"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "s.csv").write_text("T,x\n1,a\n", encoding="utf-8")
+    with pytest.raises(SourceError, match="for a pattern of its own"):
+        read_stream(spark, tmp_path / name, "s", S)
+
+
 def streamed(spark: SparkSession, folder: Path, name: str, **options: Any) -> Counter[Any]:
     """The rows that came in, each bad one as its reason."""
     rows = streamed_rows(spark, folder, name, S, TYPES, **options)
