@@ -40,7 +40,7 @@ from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import variables
 
 SOURCE = "<streamlog kernel>"
-_NAMES = {**FUNCTIONS, "call_seat": seat}
+_NAMES = {**FUNCTIONS, "seat": seat}
 
 NO_PYTHON: Mapping[str, Callable[..., Any]] = {}
 

@@ -20,6 +20,7 @@ from zlib import crc32
 
 from attrs import evolve, frozen
 
+from streamlog.analysis.builtins import INTERNAL
 from streamlog.plan.steps import Filter, Join, Pipeline, Plan, RulePlan, Step
 from streamlog.plan.walk import joins_of, reads
 from streamlog.syntax.ast import Atom, Call, Comparison, Const, Term, Type, Var
@@ -192,7 +193,9 @@ def _own(rule: RulePlan, pivot: Pivot, own: Seat) -> RulePlan:
     term = pivot.of(rule)
     span = term.span
     kernels, number = (Const(n, Type.INT, span=span) for n in (own.kernels, own.number))
-    test = Filter(Comparison("=", Call("seat", (term, kernels), span=span), number, span=span))
+    test = Filter(
+        Comparison("=", Call(f"{INTERNAL}seat", (term, kernels), span=span), number, span=span)
+    )
     return evolve(rule, pipelines=tuple(_filtered(p, term, test) for p in rule.pipelines))
 
 
