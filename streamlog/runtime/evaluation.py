@@ -241,8 +241,13 @@ class Evaluation(ABC, Generic[R]):
         def find(versions: Versions) -> Mapping[str, R]:
             found: dict[str, list[R]] = {}
             for rule, delta in versions:
-                found.setdefault(rule.rule.head.pred, []).append(self.rows(rule, delta, moment))
+                if rule.group is None:
+                    found.setdefault(rule.rule.head.pred, []).append(self.rows(rule, delta, moment))
             if all(delta is None for _, delta in versions):  # the first round
+                for grouping in self.plan.groupings:  # over what is not of this recursion
+                    if grouping.pred in preds:
+                        rows = self._groups(grouping, rules, moment)
+                        found.setdefault(grouping.pred, []).append(rows)
                 for pred in preds:
                     found.setdefault(pred, []).extend(self.facts(pred, moment))
             return {p: self.union(rows) for p, rows in found.items() if rows}
