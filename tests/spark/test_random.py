@@ -25,7 +25,7 @@ from streamlog.plan.parts import Strategy
 from streamlog.runtime.executor import END
 from streamlog.spark.executor import SparkExecutor
 
-PAIRS = int(os.environ.get("STREAMLOG_SPARK_PAIRS", "300"))
+PAIRS = int(os.environ.get("STREAMLOG_SPARK_PAIRS", "210"))
 SEED = int(os.environ.get("STREAMLOG_SEED", "0"))
 SHARD = 15
 SHARDS = range(SEED, SEED + PAIRS, SHARD)
