@@ -8,6 +8,7 @@ one more constant, equal to itself.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from attrs import evolve
@@ -108,11 +109,9 @@ class _Analysis:
         certain, maybe = self._of_goals(body)
         return self._with_comparisons(body, certain, maybe)
 
-    def _within(self, negation: Not, body: Body, maybe: set[str]) -> set[str]:
-        """The same of a negation in a conjunction in which these variables may be."""
-        outside = {
-            v.name for literal in body if literal is not negation for v in variables(literal)
-        }
+    def _within(self, negation: Not, uses: Counter[str], maybe: set[str]) -> set[str]:
+        """The same of a negation. `uses` counts the literals around it that have a variable."""
+        outside = {name for name in _names(negation) if uses[name] > 1}
         certain, own = self._of_goals(negation.body)
         return self._with_comparisons(negation.body, certain | (outside - maybe), own | maybe)
 
@@ -227,6 +226,7 @@ class _Analysis:
 
     def _body(self, body: Body, maybe: set[str]) -> Iterator[Diagnostic]:
         certain, _ = self._of_goals(body)
+        uses = Counter(name for literal in body for name in _names(literal))
         for literal in body:
             match literal:
                 case Atom(pred, args) if pred in GOALS:
@@ -247,9 +247,13 @@ class _Analysis:
                     yield from _value(left, maybe, f"`{op}`")
                     yield from _value(right, maybe, f"`{op}`")
                 case Not(inner):
-                    yield from self._body(inner, self._within(literal, body, maybe))
+                    yield from self._body(inner, self._within(literal, uses, maybe))
                 case _:
                     raise AssertionError("choices are alternatives by now")
+
+
+def _names(literal: Literal) -> set[str]:
+    return {v.name for v in variables(literal)}
 
 
 def _is_test_of_none(literal: Literal) -> bool:

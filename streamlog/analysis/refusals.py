@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from streamlog.analysis.dependency import Edge, Mark
@@ -30,79 +31,94 @@ def refusals(
     result += (_on_future(cycle, clocks) for cycle in strata.on_future)
     result += (_growing(cycle, clocks) for cycle in strata.growing)
     for time in times:
-        for goal in time.goals:
-            if goal.is_blocking and goal.atom.span not in explained:
-                result.append(_blocking(schema, time, goal, clocks))
+        blocking = [g for g in time.goals if g.is_blocking and g.atom.span not in explained]
+        if blocking:
+            result += map(_Blocking(schema, time, clocks).diagnostic, blocking)
     return tuple(result)
 
 
 # --------------------------------------------------------------------------- blocking
 
 
-def _blocking(schema: Schema, time: BranchTime, goal: Goal, clocks: Clocks) -> Diagnostic:
-    rule, atom = time.rule, goal.atom
-    head = pretty(rule.head.args[0])
-    if goal.negated:
-        why = f"any later `{atom.pred}` would make an answer at {head} false"
-    else:
-        why = f"any later `{atom.pred}` can still give an answer at {head}"
-    return finding(
-        "SL0401",
-        f"`{rule.head.pred}` would wait forever: `{atom.pred}` may lie any time after it",
-        atom.span,
-        why,
-        related=[(rule.head.args[0].span, f"the time of `{rule.head.pred}`")],
-        help=tuple(_unblock(schema, time, goal, clocks)),
-    )
+class _Blocking:
+    """A conjunction that would wait for some of its goals for ever."""
 
+    def __init__(self, schema: Schema, time: BranchTime, clocks: Clocks) -> None:
+        self.schema, self.time, self.clocks = schema, time, clocks
+        self.head = pretty(time.rule.head.args[0])
+        self.wait = "5min" if clocks.get(time.rule.head.pred) is Type.TIME else "5"
+        self.uses = Counter(variables((time.rule.head, *time.body)))
+        self.bounds: dict[Term, list[Comparison]] = defaultdict(list)  # by variable
+        for literal in walk(time.body):
+            if isinstance(literal, Comparison):
+                for var in {*variables(literal)}:
+                    self.bounds[var].append(literal)
 
-def _unblock(schema: Schema, time: BranchTime, goal: Goal, clocks: Clocks) -> Iterator[str]:
-    rule, atom = time.rule, goal.atom
-    head, then = pretty(rule.head.args[0]), pretty(atom.args[0])
-    wait = "5min" if clocks.get(rule.head.pred) is Type.TIME else "5"
-    stamp = atom.args[0]
-    compared = any(stamp in set(variables(c)) for c in walk(time.body) if isinstance(c, Comparison))
-    predicate = schema.predicates.get(atom.pred)
-    uses = [v for v in variables((rule.head, *time.body)) if v == stamp]
-    undeclared = predicate and predicate.kind is Kind.STREAM and not predicate.declaration
-    if undeclared and len(uses) > 1 and not compared:
-        yield (
-            f"`{then}` is read as the timestamp of `{atom.pred}`; if `{atom.pred}` has no "
-            f"timestamps, declare it: `table {atom.pred}(…)`"
+    def diagnostic(self, goal: Goal) -> Diagnostic:
+        rule, atom = self.time.rule, goal.atom
+        if goal.negated:
+            why = f"any later `{atom.pred}` would make an answer at {self.head} false"
+        else:
+            why = f"any later `{atom.pred}` can still give an answer at {self.head}"
+        return finding(
+            "SL0401",
+            f"`{rule.head.pred}` would wait forever: `{atom.pred}` may lie any time after it",
+            atom.span,
+            why,
+            related=[(rule.head.args[0].span, f"the time of `{rule.head.pred}`")],
+            help=tuple(self._ways_out(goal)),
         )
-    yield from _unknown_offsets(schema, time, stamp, wait)
-    inside = " inside the negation" if goal.negated else ""
-    if compared:
-        yield f"bound it: add `{then} <= {head} + {wait}`{inside} with the delay you can accept"
-    else:
-        named = ""
-        if then == "_":
-            then = _fresh(rule)
-            named = f"write `{then}` for `_` and "
-        yield (
-            f"say when: {named}add `{then} <= {head}`{inside} for what came before, or "
-            f"`{then} <= {head} + {wait}` to wait that long"
-        )
-    if _can_carry(time, goal):
-        later = ", ".join((then, *map(pretty, rule.head.args[1:])))
-        yield f"or let the answer carry the later timestamp: `{rule.head.pred}({later})`"
-    yield "over stored data (`--batch`) the rule is fine: there the end of the data is known"
 
+    def _ways_out(self, goal: Goal) -> Iterator[str]:
+        rule, atom = self.time.rule, goal.atom
+        head, stamp = self.head, atom.args[0]
+        then = pretty(stamp)
+        compared = stamp in self.bounds
+        predicate = self.schema.predicates.get(atom.pred)
+        undeclared = predicate and predicate.kind is Kind.STREAM and not predicate.declaration
+        is_joined = isinstance(stamp, Var) and self.uses[stamp] > 1
+        if undeclared and is_joined and not compared:
+            yield (
+                f"`{then}` is read as the timestamp of `{atom.pred}`; if `{atom.pred}` has no "
+                f"timestamps, declare it: `table {atom.pred}(…)`"
+            )
+        yield from self._unknown_offsets(stamp)
+        inside = " inside the negation" if goal.negated else ""
+        if compared:
+            yield (
+                f"bound it: add `{then} <= {head} + {self.wait}`{inside} with the delay you can "
+                "accept"
+            )
+        else:
+            named = ""
+            if then == "_":
+                then = _fresh(rule)
+                named = f"write `{then}` for `_` and "
+            yield (
+                f"say when: {named}add `{then} <= {head}`{inside} for what came before, or "
+                f"`{then} <= {head} + {self.wait}` to wait that long"
+            )
+        if _can_carry(self.time, goal):
+            later = ", ".join((then, *map(pretty, rule.head.args[1:])))
+            yield f"or let the answer carry the later timestamp: `{rule.head.pred}({later})`"
+        yield "over stored data (`--batch`) the rule is fine: there the end of the data is known"
 
-def _unknown_offsets(schema: Schema, time: BranchTime, stamp: Term, wait: str) -> Iterator[str]:
-    """What bounds the goal, but with values the compiler does not know."""
-    bounds = [c for c in walk(time.body) if isinstance(c, Comparison) and stamp in {*variables(c)}]
-    names = {v.name for c in bounds for v in variables(c)} - time.terms.ranges.keys()
-    for atom in atoms(time.body):
-        if atom.pred not in schema.predicates or schema.is_temporal(atom.pred):
-            continue
-        for column, arg in zip(schema.column_names[atom.pred], atom.args, strict=True):
-            if isinstance(arg, Var) and arg.name in names:
-                kind, least = ("duration", "0s") if wait.endswith("min") else ("int", "0")
-                yield (
-                    f"`{arg.name}` may be any value: declare the range of that column of "
-                    f"`{atom.pred}`, as in `{column}: {kind} {least}..{wait}`"
-                )
+    def _unknown_offsets(self, stamp: Term) -> Iterator[str]:
+        """What bounds the goal, but with values the compiler does not know."""
+        names = {v.name for c in self.bounds.get(stamp, ()) for v in variables(c)}
+        names -= self.time.terms.ranges.keys()
+        if not names:
+            return
+        for atom in atoms(self.time.body):
+            if atom.pred not in self.schema.predicates or self.schema.is_temporal(atom.pred):
+                continue
+            for column, arg in zip(self.schema.column_names[atom.pred], atom.args, strict=True):
+                if isinstance(arg, Var) and arg.name in names:
+                    kind, least = ("duration", "0s") if self.wait == "5min" else ("int", "0")
+                    yield (
+                        f"`{arg.name}` may be any value: declare the range of that column of "
+                        f"`{atom.pred}`, as in `{column}: {kind} {least}..{self.wait}`"
+                    )
 
 
 def _can_carry(time: BranchTime, goal: Goal) -> bool:

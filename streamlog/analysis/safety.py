@@ -155,6 +155,8 @@ def _check_body(
     `may_be_open` the head variables which comparisons may leave open."""
     bound = bound_variables(body, given, open_positions)
     reported = {n for literal in body if isinstance(literal, Atom) for n in _names(literal)}
+    # Another negation has its own local variables, even by the same names.
+    around = outer | _names(*(x for x in body if not isinstance(x, Not)))
     for literal in sorted(body, key=lambda x: isinstance(x, Not)):
         match literal:
             case Comparison():
@@ -169,8 +171,6 @@ def _check_body(
             case Atom():
                 yield from _check_call(literal, bound, open_positions, code)
             case Not(inner):
-                # Another negation has its own local variables, even by the same names.
-                around = outer | _names(*(other for other in body if not isinstance(other, Not)))
                 clocks = {a.args[0] for a in inner if isinstance(a, Atom) and a.args}
                 for var in _firsts(inner):
                     if var.name in around - reported and var.name not in bound:

@@ -23,6 +23,7 @@ from streamlog.analysis.time.reach import (
     BranchTime,
     clock_of,
     inside,
+    names_around_negations,
     too_many_cases,
 )
 from streamlog.diagnostics import Diagnostic
@@ -234,8 +235,9 @@ class _Splitter:
     def _negation(
         self, body: Body, negation: Not, terms: Terms, state: _State
     ) -> tuple[VersionedNot, _State]:
+        around = names_around_negations(body)
         local, possible = inside(
-            body, negation, self.schema, terms, self.timestamps, state.possible
+            negation, around, self.schema, terms, self.timestamps, state.possible
         )
         within = _State(possible, state.implied, state.clocks, state.needs)
         bodies = []

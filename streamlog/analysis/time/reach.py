@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from attrs import evolve, field, frozen
 
@@ -278,6 +278,7 @@ def _goals(
     clocks: set[str],
     depth: int,
 ) -> Iterator[Goal]:
+    around = names_around_negations(body)
     for literal in body:
         match literal:
             case Atom(pred) if schema.is_temporal(pred) and possible:
@@ -291,7 +292,7 @@ def _goals(
                     depth,
                 )
             case Not(inner):
-                local, within = inside(body, literal, schema, terms, clocks, possible)
+                local, within = inside(literal, around, schema, terms, clocks, possible)
                 yield from _goals(inner, schema, local, within, clocks, depth + 1)
             case Atom() | Comparison() | Choice():
                 pass
@@ -307,32 +308,37 @@ def _smallest(values: Iterable[int | None]) -> int | None:
     return None if None in values else min(v for v in values if v is not None)
 
 
+def names_around_negations(body: Body) -> set[str]:
+    """The variables of a conjunction that a negation in it shares."""
+    return {v.name for x in body if not isinstance(x, Not) for v in variables(x)}
+
+
 def inside(
-    body: Body,
     negation: Not,
+    around: Set[str],
     schema: Schema,
     terms: Terms,
     clocks: set[str],
     possible: tuple[Dbm, ...],
 ) -> tuple[Terms, tuple[Dbm, ...]]:
-    """What variables stand for inside a negation, and what is left possible there."""
-    local = _inner_terms(body, negation, schema, terms, clocks)
+    """What variables stand for inside a negation, and what is left possible there. `around` are
+    the names around the negations of its conjunction."""
+    local = _inner_terms(negation, around, schema, terms, clocks)
     bounds = local.bounds(local.ranges.keys() - terms.ranges.keys())
     return local, matrices([*bounds, *_formulas(negation.body, schema, local)], possible)
 
 
 def _inner_terms(
-    body: Body, negation: Not, schema: Schema, terms: Terms, clocks: set[str]
+    negation: Not, around: Set[str], schema: Schema, terms: Terms, clocks: set[str]
 ) -> Terms:
     """What is known inside a negation: the same, and more about its local variables."""
-    outside = {v.name for other in body if not isinstance(other, Not) for v in variables(other)}
     definitions = {
         name: term
         for name, term in _definitions(negation.body, clocks)
-        if name not in outside and name not in terms.definitions
+        if name not in around and name not in terms.definitions
     }
     found = _ranges(negation.body, schema, terms.by_facts)
-    ranges = {n: r for n, r in found if n not in outside}
+    ranges = {n: r for n, r in found if n not in around}
     return evolve(
         terms,
         ranges={**ranges, **terms.ranges},
