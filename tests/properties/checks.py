@@ -385,7 +385,8 @@ def _simple_cycles(nodes: list[str], edges: list[Edge]) -> Iterator[tuple[Edge, 
 def bistate_is_a_program(checked: Checked) -> Iterator[str]:
     made = checked.stream.bistate
     if made is None:
-        if not checked.stream.open_rules:
+        has_limit = any(rule.limit for rule in checked.stream.schema.rules)
+        if not checked.stream.open_rules and not has_limit:
             yield "there is no bistate program"
         return
     text = pretty(made.module)

@@ -51,7 +51,19 @@ class _Rule:
             self.literals.append(f"{self.values[0]} {random.choice(('<', '<=', '>'))} D")
         if self.name in self.program.aggregates:
             value = f"{self.program.aggregates[self.name]}({value})"
-        return f"{self.name}({head}, {value}) <- {', '.join(self.literals)}."
+            if random.random() < 0.2:
+                value += " - count()"
+        limit = self.limit(value) if self.name in self.program.limits else ""
+        return f"{self.name}({head}, {value}) <- {', '.join(self.literals)}{limit}."
+
+    def limit(self, value: str) -> str:
+        """What ranks the rows: the value in the head, or what else the rule knows."""
+        random = self.random
+        others = [] if self.name in self.program.aggregates else [*self.bound, *self.values]
+        by = f"{random.choice((value, *others))}{random.choice(('', ' desc'))}"
+        offset = random.choice(("", "", " offset 1"))
+        per = f" per {random.choice(self.values)}" if others and random.random() < 0.3 else ""
+        return f" limit {random.randint(1, 2)}{offset} by {by}{per}"
 
     def fresh(self, prefix: str) -> str:
         self.count += 1
@@ -214,6 +226,11 @@ class RandomProgram:
             n: random.choice(AGGREGATES)
             for n in self.derived
             if n not in self.open | self.open_data and random.random() < 0.15
+        }
+        self.limits = {
+            n
+            for n in self.derived
+            if n not in self.open | self.open_data and random.random() < 0.12
         }
         lines = []
         unit = "us" if self.by_clock else ""
