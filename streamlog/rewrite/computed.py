@@ -37,18 +37,22 @@ def _computes(term: Term) -> bool:
 
 
 def _ungrouped(rule: Rule) -> Iterator[Diagnostic]:
-    """What stands beside an aggregate must have one value in the whole group."""
-    for term in filter(_computes, rule.head.args):
-        for variable in _beside(term):
-            if variable not in rule.head.args:
-                yield finding(
-                    "SL0108",
-                    f"`{variable.name}` may have several values in one group",
-                    variable.span,
-                    "beside an aggregate, which has one",
-                    help=f"aggregate it as well, or group by it: make `{variable.name}` an "
-                    "argument of the head",
-                )
+    beside = (v for term in filter(_computes, rule.head.args) for v in _beside(term))
+    return several_values(rule, beside, "beside an aggregate, which has one")
+
+
+def several_values(rule: Rule, variables: Iterable[Var], why: str) -> Iterator[Diagnostic]:
+    """What stands where a group has one value must be an argument of the head."""
+    for variable in variables:
+        if variable not in rule.head.args:
+            yield finding(
+                "SL0108",
+                f"`{variable.name}` may have several values in one group",
+                variable.span,
+                why,
+                help=f"aggregate it as well, or group by it: make `{variable.name}` an "
+                "argument of the head",
+            )
 
 
 def _beside(term: Node) -> Iterator[Var]:

@@ -19,6 +19,7 @@ from attrs import evolve
 
 from streamlog.analysis.builtins import GOALS
 from streamlog.diagnostics import Diagnostic, finding
+from streamlog.rewrite.computed import several_values
 from streamlog.rewrite.names import Names, free_name, predicates
 from streamlog.syntax.ast import Agg, Atom, Const, Limit, Rule, Statement, Term, Var
 from streamlog.syntax.walk import variables, walk
@@ -79,16 +80,9 @@ def _ungrouped(rule: Rule, limit: Limit) -> Iterator[Diagnostic]:
             continue
         if any(isinstance(part, Agg) for part in walk(term)):
             continue  # what computes with aggregates is checked where they are taken apart
-        for variable in variables(term):
-            if variable not in rule.head.args:
-                yield finding(
-                    "SL0108",
-                    f"`{variable.name}` may have several values in one group",
-                    variable.span,
-                    "the rule aggregates, so groups are ranked",
-                    help=f"aggregate it as well, or group by it: make `{variable.name}` an "
-                    "argument of the head",
-                )
+        yield from several_values(
+            rule, variables(term), "the rule aggregates, so groups are ranked"
+        )
 
 
 def _two_rules(rule: Rule, limit: Limit, taken: set[str]) -> tuple[Rule, Rule]:
