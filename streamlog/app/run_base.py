@@ -31,9 +31,16 @@ from streamlog.runtime.data_files import CSV, STANDARD, STDOUT, format_of_output
 from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import LimitError, Limits
 from streamlog.runtime.functions import EvaluationError
+from streamlog.runtime.ingest import Checker
 from streamlog.runtime.lock import Locked
 from streamlog.runtime.python_functions import PythonError, check_allowed
-from streamlog.runtime.sources import SourceError, check_inputs, declared_inputs
+from streamlog.runtime.sources import (
+    Input,
+    SourceError,
+    check_inputs,
+    declared_inputs,
+    read_file,
+)
 
 MOST_PRINTED = 5  # rejected or late rows; the others are counted
 SILENT = "SL0506"
@@ -216,9 +223,21 @@ class Run(ABC):
             hint = "" if {REJECTS, LATE} & self.paths.keys() else "; --rejects and --late keep them"
             click.echo(f"{count(more, 'more row')} rejected or late{hint}", err=True)
 
+    def files_read(self) -> list[Input]:
+        """The files of this machine that the inputs were read from."""
+        return []
+
     def rows_of(self, error: EvaluationError) -> Iterator[str]:
         """The rows of files that made a rule fail, with their places."""
-        yield from ()
+        for pred, wanted in error.goals:
+            for file in (f for f in self.files_read() if f.pred == pred):
+                for number, row in enumerate(read_file(file, Checker(self.program, pred)), 1):
+                    if isinstance(row, tuple) and all(
+                        want is None or want == value
+                        for want, value in zip(wanted, row, strict=True)
+                    ):
+                        yield f"`{pred}` is row {number:,} of '{file.path}'"
+                        break
 
     def print_status(self, held: Iterable[str]) -> None:
         """Where a run that follows its inputs was stopped."""

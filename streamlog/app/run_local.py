@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,6 @@ from streamlog.runtime.data_files import CSV
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import Measured, Profiled, Row
-from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.ingest import REPORT, SKIPPED, Checker
 from streamlog.runtime.lock import locked
 from streamlog.runtime.prefix import Prefix, problem
@@ -50,13 +49,10 @@ from streamlog.runtime.sources import (
     SourceError,
     merged,
     read,
-    read_file,
     read_files,
 )
 from streamlog.runtime.values import moment
-from streamlog.syntax.ast import Atom, Const, Var
 
-_ANY = object()  # a value that is not known
 # Files with so many bytes are worth starting DuckDB for.
 LARGE = 2_000_000
 FIGURES = ("rows", "late", "rejected", "duplicates")
@@ -366,28 +362,8 @@ class LocalRun(Run):
         for reported in (rejects, late, self.engine.errors):
             reported.clear()
 
-    def rows_of(self, error: EvaluationError) -> Iterator[str]:
-        if error.rule is None:
-            return
-        for goal in (g for g in error.rule.body if isinstance(g, Atom)):
-            wanted = [
-                a.value if isinstance(a, Const) else error.values.get(a.name, _ANY)
-                for a in goal.args
-                if isinstance(a, Const | Var)
-            ]
-            if len(wanted) < goal.arity:
-                continue
-            files = (f for f in (*self.streams, *self.tables) if f.form is None)
-            for source in (f for f in files if f.pred == goal.pred):
-                for number, row in enumerate(
-                    read_file(source, Checker(self.program, goal.pred)), 1
-                ):
-                    if isinstance(row, tuple) and all(
-                        want is _ANY or want == value
-                        for want, value in zip(wanted, row, strict=True)
-                    ):
-                        yield f"`{goal.pred}` is row {number:,} of '{source.path}'"
-                        break
+    def files_read(self) -> list[Input]:
+        return [file for file in (*self.streams, *self.tables) if file.form is None]
 
     def _written(self, late: Late) -> str:
         """A row as it could have been read, times in words."""

@@ -34,6 +34,7 @@ from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.ingest import REPORT, SKIPPED, surface
 from streamlog.runtime.query import in_order
 from streamlog.runtime.replacing import Replacing
+from streamlog.runtime.sources import Input
 from streamlog.spark import Answers as SparkAnswers
 from streamlog.spark import DataFrame, wire
 from streamlog.spark.batch import Metrics, evaluate
@@ -166,6 +167,11 @@ class SparkRun(Run):
         given = Inputs.of(self.spark, self.program, records, self.options.empty)
         self.types = column_types(self.program.closed, given.types)
         return given
+
+    def files_read(self) -> list[Input]:
+        given = [(n, p) for n, p in self.inputs if not (is_address(p) or p in STANDARD)]
+        header = not self.options.no_header
+        return [file for n, p in given for file in Input.at(n, p, header).parts()]
 
     def _copied(self, place: str) -> str:
         """Standard input, in a file that tasks can read."""

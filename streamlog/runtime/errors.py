@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+import json
+from typing import TypeAlias
 
-from streamlog.syntax.ast import Rule, Value
+from streamlog.syntax.ast import Value
 
-_NO_VALUES: Mapping[str, Value] = MappingProxyType({})
+# Rows of a predicate, by those of their values that are known.
+Pattern: TypeAlias = tuple[str, tuple[Value | None, ...]]
+
+_AND_GOALS = "\x1f"  # between a message and the goals, where an error is sent as text
 
 
 class EvaluationError(Exception):
-    """A value cannot be computed: a division by zero, a number beyond 64 bits. Where it is known,
-    `rule` is the one that asked for it, and `values` are those of its variables."""
+    """A value cannot be computed: a division by zero, a number beyond 64 bits. Where they are
+    known, `goals` are the rows for which the rule asked for it."""
 
-    def __init__(
-        self, message: str, rule: Rule | None = None, values: Mapping[str, Value] = _NO_VALUES
-    ) -> None:
+    def __init__(self, message: str, goals: tuple[Pattern, ...] = ()) -> None:
         super().__init__(message)
-        self.rule, self.values = rule, values
+        self.goals = goals
+
+    def as_text(self) -> str:
+        """In one line."""
+        return f"{self}{_AND_GOALS}{json.dumps(self.goals)}" if self.goals else str(self)
+
+    @staticmethod
+    def from_text(text: str) -> EvaluationError:
+        message, _, goals = text.partition(_AND_GOALS)
+        found = json.loads(goals) if goals else ()
+        return EvaluationError(message, tuple((pred, tuple(values)) for pred, values in found))

@@ -9,11 +9,13 @@ from typing import Any
 from streamlog.analysis.types import TypeTable, settled
 from streamlog.plan.python.terms import name
 from streamlog.plan.steps import RulePlan
+from streamlog.runtime.errors import EvaluationError, Pattern
 from streamlog.runtime.executor import BEGIN, LimitError
-from streamlog.runtime.functions import EvaluationError, reason
+from streamlog.runtime.functions import reason
 from streamlog.runtime.memory import size
 from streamlog.runtime.values import shown, written
-from streamlog.syntax.ast import Rule, Value
+from streamlog.syntax.ast import Agg, Atom, BinOp, Call, Const, Neg, Rule, Term, Value, Var
+from streamlog.syntax.nothing import NONE
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import variables
 
@@ -92,7 +94,23 @@ def explained(
     ]
     where = f"{WITH_RULE}{place(rule)}: {in_a_line(rule)}"
     with_values = f" (with {', '.join(named)})" if named else ""
-    return EvaluationError(f"{reason(error)}{where}{with_values}", rule, values)
+    message = f"{reason(error)}{where}{with_values}"
+    return EvaluationError(message, tuple(_goals(rule, values)))
+
+
+def _goals(rule: Rule, values: Mapping[str, Value]) -> Iterator[Pattern]:
+    def known(term: Term) -> Value | None:
+        match term:
+            case Const(value):
+                return None if value is NONE else value
+            case Var(variable):
+                return values.get(variable)
+            case Neg() | BinOp() | Call() | Agg():
+                return None
+
+    for goal in rule.body:
+        if isinstance(goal, Atom):
+            yield goal.pred, tuple(map(known, goal.args))
 
 
 def _rule_of(error: BaseException, source: str, rules: Mapping[int, Rule]) -> Rule | None:

@@ -78,8 +78,8 @@ def in_our_words(error: PySparkException) -> Exception | None:
     text = str(error)
     found = _RAISED.search(text)
     if found is not None:
-        kind = LimitError if found[1] == "LimitError" else EvaluationError
-        return kind(found[2].strip())
+        said = found[2].strip()
+        return LimitError(said) if found[1] == "LimitError" else EvaluationError.from_text(said)
     if (raised := _QUERY_RAISED.search(text)) is not None:
         return EvaluationError(raised[1])
     for condition, words in _ANSI.items():

@@ -18,6 +18,7 @@ from streamlog.compiler import Planned
 from streamlog.kernel import Kernel
 from streamlog.plan.pivot import Pivot, Seat, plan_of
 from streamlog.plan.steps import Plan
+from streamlog.runtime.errors import EvaluationError
 from streamlog.runtime.executor import Limits, Row
 from streamlog.runtime.memory import share
 from streamlog.spark import wire
@@ -64,7 +65,10 @@ def run(rows: DataFrame, job: Job) -> DataFrame:
 def _task(job: Job) -> Callable[[pa.Table], pa.Table]:
     def task(table: pa.Table) -> pa.Table:
         part = table.column(wire.PART)[0].as_py()
-        return wire.encode(stepped(job, part, wire.decode(table)), part, job.width)
+        try:
+            return wire.encode(stepped(job, part, wire.decode(table)), part, job.width)
+        except EvaluationError as error:  # of which Spark sends the text
+            raise EvaluationError(error.as_text()) from error
 
     return task
 

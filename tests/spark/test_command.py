@@ -140,7 +140,9 @@ def test_a_run_that_fails_leaves_all_outputs(
     (tmp_path / "p.csv").write_text("precious")
     args = ("a.slog", "--input", "s=s.csv", "--output", "p=p.csv", "--output", "q=q.csv")
     (tmp_path / "s.csv").write_text("T,n\n1,2\n2,0\n")
-    assert run(*args)[0] == 1
+    code, _, err = run(*args)
+    assert code == 1
+    assert "(with T = 2, N = 0)\nstreamlog: `s` is row 2 of 's.csv'\n" in err
     (tmp_path / "s.csv").write_text("T,n\n1,2\nx,3\n")
     code, _, err = run(*args, "--strict", "--rejects", "bad.csv", "--late", "late.csv")
     assert code == 1

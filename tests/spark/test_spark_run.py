@@ -116,8 +116,12 @@ def test_an_error_in_a_rule_is_told_in_the_rules_words(spark: SparkSession) -> N
     answers = run(program, {"s": rows(spark, [(1, 0)], "T long, n long")}, strategy=Strategy.KERNEL)
     from streamlog.spark.failures import explained
 
-    with pytest.raises(EvaluationError, match="division by zero in the rule at"), explained():
+    with (
+        pytest.raises(EvaluationError, match="division by zero in the rule at") as raised,
+        explained(),
+    ):
         answers["p"].collect()
+    assert raised.value.goals == (("s", (1, 0)),)
 
 
 @pytest.mark.parametrize("instants", [10, 100_000])
