@@ -92,10 +92,10 @@ def _no_function(call: Call, own: Mapping[str, PythonFunction]) -> Diagnostic:
             "to compute with two values, use operators, as in `A + B`",
         )
     known = FUNCTIONS.keys() | own.keys()
-    near = did_you_mean(call.name, known)
-    names = ", ".join(sorted(known))
+    near = did_you_mean(call.name, known | AGGREGATES.keys())
     help = [f"did you mean `{near}`?"] if near else []
-    help.append(f"the functions are {names}")
+    help.append(f"the functions are {', '.join(sorted(known))}")
+    help.append(f"the aggregates, for heads, are {', '.join(sorted(AGGREGATES))}")
     if not near:
         help.append(
             f"a predicate is a goal of its own: `{call.name}(…)` cannot stand inside a term"
