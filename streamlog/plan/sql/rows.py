@@ -20,7 +20,9 @@ from streamlog.syntax.nothing import Nothing
 from streamlog.syntax.pretty import pretty
 
 # What queries call their own columns.
-_OURS = re.compile(r"[ckvo]\d+|pos|upto|asks|row_pos|row_value|found|n|total|n_before|total_before")
+_OURS = re.compile(
+    r"[ckvo]\d+|pos|upto|asks|row_pos|row_value|row_rank|found|n|total|n_before|total_before"
+)
 
 
 class CorrelatedError(Exception):
@@ -155,7 +157,7 @@ class Rows:
             if bound.fails:
                 raise Unsupported(f"`{pretty(atom)}` lies at a time whose computation may fail")
             on.append(compare(op, columns[0], bound, atom).sql)
-        self._add(exp.alias_(self.scope.table(atom), alias, table=True, copy=False), on)
+        self.add(alias, exp.alias_(self.scope.table(atom), alias, table=True, copy=False), on)
         for condition in self._slice(atom, columns):
             self.require(condition)
 
@@ -182,7 +184,9 @@ class Rows:
         if goal.ahead is not None:
             yield exp.LT(this=at.copy(), expression=parameter(HIGH, goal.ahead))
 
-    def _add(self, table: exp.Expr, on: list[exp.Expr]) -> None:
+    def add(self, alias: str, table: exp.Expr, on: list[exp.Expr]) -> None:
+        """More rows beside those that there are; the conditions may be about both."""
+        self.aliases.add(alias)
         own = [c for c in on if self.owns(c)]
         self.across += (c for c in on if not self.owns(c))
         if self.source is None:

@@ -1,7 +1,8 @@
 """A conjunction's steps: goals are joins, tests are semi-joins and anti-joins.
 
 `lookups` tests without pairs where only time is compared, `extremes` where a value is too;
-`windows` does folds.
+`latest` finds a few rows
+of many; `windows` does folds.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from sqlglot import exp
 
 from streamlog.plan.sql.context import Unsupported
 from streamlog.plan.sql.extremes import by_value
+from streamlog.plan.sql.latest import join_latest
 from streamlog.plan.sql.lookups import by_time
 from streamlog.plan.sql.rows import CorrelatedError, Rows
 from streamlog.plan.sql.windows import fold
@@ -25,7 +27,7 @@ def run(rows: Rows, steps: Sequence[Step], after: Collection[str]) -> None:
         wanted = {v.name for s in steps[number + 1 :] for v in reads(s)} | set(after)
         match step:
             case Join(latest=int()):
-                raise Unsupported("only the latest of the rows are found")
+                join_latest(rows, step, wanted)
             case Join(atom, _, low, high):
                 rows.join(atom, low, high)
             case Filter() | Extend():
