@@ -12,7 +12,7 @@ from collections.abc import Collection
 from attrs import evolve
 from sqlglot import exp
 
-from streamlog.plan.sql.context import Unsupported
+from streamlog.plan.sql.context import Unsupported, shifted
 from streamlog.plan.sql.lookups import Line, in_line
 from streamlog.plan.sql.rows import Rows
 from streamlog.plan.sql.terms import Value, compare, equal, value
@@ -21,13 +21,10 @@ from streamlog.syntax.ast import Type, Var
 from streamlog.syntax.walk import variables
 
 LATEST = "#found"  # a variable of ours
-MOST = 1_000  # times that are looked up one by one
 
 
 def join_latest(rows: Rows, step: Join, wanted: Collection[str]) -> None:
     assert step.latest is not None and step.high is not None
-    if step.latest > MOST:
-        raise Unsupported(f"more than {MOST:,} rows are looked up for each")
     bound = value(step.high, rows.env)
     if bound.fails or not bound.is_whole:
         raise Unsupported("only rows up to what may not be a time are found")
@@ -62,7 +59,8 @@ def _numbered(rows: Rows, step: Join) -> tuple[Rows, exp.Expr]:
 
 
 def _join(rows: Rows, step: Join) -> None:
-    stored, rank = _numbered(rows, step)
+    assert step.latest is not None
+    stored, rank_of = _numbered(rows, step)
     alias = rows.scope.alias("g")
     columns = {
         arg.name: stored.env[arg.name]
@@ -75,18 +73,24 @@ def _join(rows: Rows, step: Join) -> None:
         [
             *(known.sql.as_(names[name]) for name, known in columns.items()),
             *(here.sql.as_(name) for name, (here, _) in keys.items()),
-            rank.as_("row_rank"),
+            rank_of.as_("row_rank"),
         ]
     )
-    places = rows.scope.alias("s")
-    numbers = exp.values([(n,) for n in range(step.latest or 0)], alias=places, columns=["n"])
-    rows.add(places, numbers, [])
-    place = exp.Sub(this=rows.env[LATEST].sql.copy(), expression=exp.column("n", places))
+    blocks = rows.scope.alias("s")
+    rows.add(blocks, exp.values([(0,), (1,)], alias=blocks, columns=["n"]), [])
+    last, rank = rows.env[LATEST].sql, exp.column("row_rank", alias)
     on = [
         equal(evolve(here, sql=exp.column(name, alias)), there, step.atom)
         for name, (here, there) in keys.items()
     ]
-    on.append(exp.EQ(this=exp.column("row_rank", alias), expression=place))
+    on += [
+        exp.EQ(
+            this=_block(rank, step.latest),
+            expression=exp.Sub(this=_block(last, step.latest), expression=exp.column("n", blocks)),
+        ),
+        exp.LTE(this=rank.copy(), expression=last.copy()),
+        exp.GT(this=rank.copy(), expression=shifted(last.copy(), -step.latest)),
+    ]
     rows.add(alias, table.subquery(alias, copy=False), on)
     for name, known in columns.items():
         rows.env[name] = Value(exp.column(names[name], alias), known.type)
@@ -94,3 +98,7 @@ def _join(rows: Rows, step: Join) -> None:
         ((time, _),) = [(n, c) for n, c in names.items() if c == "c0"]
         least = value(step.low, rows.env)
         rows.require(compare(">=", rows.env[time], least, step.atom).sql)
+
+
+def _block(number: exp.Expr, size: int) -> exp.Expr:
+    return exp.IntDiv(this=number.copy(), expression=exp.Literal.number(size))
