@@ -73,7 +73,7 @@ def compile(program: str | Path, *, batch: bool = False) -> Program:
 
 def prepared(program: Program, on_error: str, allow_python: bool) -> Program:
     """The program as it is to be run: "stop" or "skip" says what an error in a rule does, and
-    `allow_python` that its functions of Python may be executed. Raises
+    `allow_python` that its Python functions may be executed. Raises
     `analysis.skipping.SkipError` where skipping could change something else, and
     `runtime.python_functions.PythonError`."""
     from streamlog.compiler import skipping
@@ -98,7 +98,7 @@ def Engine(  # noqa: N802 - to its users it is a class
     the rows of every table that rules read and that has no facts, though it be an empty list;
     `limits` (`runtime.executor`) say when a step is stopped. With `on_error="skip"` solutions that
     cannot be computed are left out; they are in `errors`, and `report` counts them. `allow_python`
-    lets a program call the functions of Python that it declares."""
+    lets a program call the Python functions that it declares."""
     from streamlog.kernel import Kernel
     from streamlog.runtime.engine import Engine as RuntimeEngine
     from streamlog.runtime.sources import check_inputs

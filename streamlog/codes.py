@@ -53,7 +53,7 @@ _TABLE = (
     ("SL0204", "error", "an unknown predicate"),
     ("SL0205", "error", "an unknown function, or one called wrongly"),
     ("SL0206", "error", "a built-in redefined"),
-    ("SL0207", "warning", "an undeclared input that looks like a slip"),
+    ("SL0207", "warning", "an undeclared input that looks like a typo"),
     # ---- SL03: types and safety
     ("SL0301", "error", "mismatched types"),
     ("SL0302", "error", "a variable that nothing binds"),
@@ -70,7 +70,7 @@ _TABLE = (
     ("SL0401", "error", "a rule that would wait forever"),
     ("SL0402", "error", "a cycle through negation at one instant"),
     ("SL0403", "error", "a recursion that looks ever further ahead"),
-    ("SL0404", "error", "a negation that rests on its own future"),
+    ("SL0404", "error", "a negation that depends on its own future"),
     ("SL0405", "error", "an offset beyond 64 bits"),
     ("SL0406", "error", "too many cases"),
     ("SL0407", "error", "an aggregate inside its own recursion"),

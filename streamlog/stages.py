@@ -127,7 +127,7 @@ class Planned(Analysed):
     """What executors run: rules without open predicates, and their pipelines."""
 
     plan: Plan = field(repr=False)
-    python: tuple[PythonSource, ...] = ()  # the functions of Python that may be called
+    python: tuple[PythonSource, ...] = ()  # the Python functions that may be called
 
 
 @frozen(slots=False, kw_only=True)

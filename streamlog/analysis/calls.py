@@ -13,7 +13,7 @@ from streamlog.syntax.walk import walk
 
 
 def signature(function: PythonFunction) -> Function:
-    """What a function of Python takes and gives."""
+    """What a Python function takes and gives."""
     arity = len(function.args)
     return Function(arity, arity, ((*function.args, function.result),))
 
@@ -21,7 +21,7 @@ def signature(function: PythonFunction) -> Function:
 def declared_functions(
     statements: Iterable[PythonFunction],
 ) -> tuple[dict[str, PythonFunction], list[Diagnostic]]:
-    """The functions of Python by name, and what is wrong with them."""
+    """The Python functions by name, and what is wrong with them."""
     found: dict[str, PythonFunction] = {}
     wrong: list[Diagnostic] = []
     for new in statements:
@@ -97,7 +97,5 @@ def _no_function(call: Call, own: Mapping[str, PythonFunction]) -> Diagnostic:
     help.append(f"the functions are {', '.join(sorted(known))}")
     help.append(f"the aggregates, for heads, are {', '.join(sorted(AGGREGATES))}")
     if not near:
-        help.append(
-            f"a predicate is a goal of its own: `{call.name}(…)` cannot stand inside a term"
-        )
+        help.append(f"a predicate is a goal of its own: `{call.name}(…)` cannot be part of a term")
     return finding("SL0205", f"there is no function `{call.name}`", call.span, help=tuple(help))

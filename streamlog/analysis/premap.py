@@ -130,7 +130,7 @@ class _Check:
             yield from self._uses(literal, inputs, tainted, recursive)
         for arg in self.rule.head.args:
             if not isinstance(arg, Agg) and any(v.name in tainted for v in variables(arg)):
-                yield self._no(arg.span, "a cost stands outside the aggregate")
+                yield self._no(arg.span, "a cost is outside the aggregate")
 
     def _no(self, span: Span, label: str) -> Diagnostic:
         limit = "<=" if self.func == "min" else ">="
@@ -139,7 +139,7 @@ class _Check:
             span,
             label,
             f"a cost may be added to, and compared as in `D {limit} 100`; else compute all "
-            f"costs without `{self.func}`, and take the `{self.func}` in a rule of its own",
+            f"costs without `{self.func}`, and take the `{self.func}` in a separate rule",
         )
 
     def _uses(

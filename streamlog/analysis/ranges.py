@@ -129,7 +129,7 @@ def computed(term: Term, ranges: Ranges) -> Computed:
         case Call(name, args):
             return _call(name, args, ranges)
         case Agg():
-            raise ValueError("an aggregate is no value")
+            raise ValueError("an aggregate is not a value")
 
 
 def _constant(value: Value) -> Range | None:

@@ -43,7 +43,7 @@ def times_table(seconds: Mapping[str, float]) -> Table:
 
 
 def profile_table(costs: Mapping[str, Cost]) -> Table:
-    """What each rule took, the dearest first."""
+    """What each rule took, the most expensive first."""
     table = plain_table("rule", "seconds", "rows in", "rows out", "rounds", right=range(1, 5))
     for what, cost in sorted(costs.items(), key=lambda c: (-c[1].seconds, c[0])):
         numbers = (cost.rows_in, cost.rows_out, cost.rounds)

@@ -35,7 +35,7 @@ def java_problem() -> str | None:
     if java is not None:
         wrong = _wrong_with(java)
     elif home:
-        wrong = f"JAVA_HOME is '{home}', and there is no bin/java in that folder"
+        wrong = f"JAVA_HOME is '{home}', which has no bin/java"
     else:
         wrong = "there is no Java on the PATH, and JAVA_HOME is not set"
     return f"{_NEEDED}, but {visible(wrong)}. {_REMEDY}" if wrong else None

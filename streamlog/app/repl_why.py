@@ -124,7 +124,7 @@ class _Trees:
             for fact in candidate.goals:
                 rule.add(self._fact(fact).append("  is there", "dim"))
             for fact in candidate.against:
-                rule.add(self._fact(fact).append("  stands against it", "red"))
+                rule.add(self._fact(fact).append("  contradicts it", "red"))
         for wait in missing.waits:
             tree.add(Text(_wait(wait, self.engine.clock(wait.stream)), "dim"))
         if not missing.candidates:

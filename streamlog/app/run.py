@@ -98,7 +98,7 @@ _SPARK = ("partition", "files_per_batch", "kind", "master", "conf", "packages")
 @click.option(
     "--profile",
     is_flag=True,
-    help="Local: print at the end what each rule took, the dearest first.",
+    help="Local: print at the end what each rule took, the most expensive first.",
 )
 @click.option("--rejects", metavar="PATH", help="Write rejected rows here, with the reasons.")
 @click.option("--late", metavar="PATH", help="Write late rows here.")

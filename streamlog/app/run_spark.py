@@ -101,7 +101,7 @@ class SparkRun(Run):
             if place is None or Path(place).suffix or place.startswith(SCHEME) or is_table(place):
                 raise click.UsageError(
                     f"--partition {name}: it needs --output {name}=FOLDER, a folder of Parquet "
-                    "files, whose name has no ending"
+                    "files, whose name has no extension"
                 )
             if column not in known:
                 near = did_you_mean(column, known)

@@ -229,7 +229,7 @@ class _Recognition:
             if column == 0 and column not in result and self.schema.is_temporal(self.pred):
                 raise UnlikeError("there is a path for each timestamp on the way", branch.rule)
             if column not in result:
-                raise UnlikeError(f"column {column + 1} of the head is no variable", branch.rule)
+                raise UnlikeError(f"column {column + 1} of the head is not a variable", branch.rule)
         return result
 
     def _ends(self, steps: list[_Step]) -> set[tuple[tuple[int, ...], tuple[int, ...]]]:

@@ -382,7 +382,7 @@ class Engine:
             return name
         predicate = self.schema.predicates.get(self._predicate(name))
         assert predicate is not None
-        raise EngineError(f"`{name}` is no stream but a {predicate.kind.value} predicate")
+        raise EngineError(f"`{name}` is not a stream but a {predicate.kind.value} predicate")
 
     def _predicate(self, name: str) -> str:
         if name in self.schema.predicates:
@@ -400,7 +400,7 @@ class Engine:
         }
         for name in given:
             if self._predicate(name) not in tables:
-                raise EngineError(f"`{name}` is no table")
+                raise EngineError(f"`{name}` is not a table")
         for name, rows in tables.items():
             checker = self.checkers[name]
             own = map(checker.fact, self._facts_of(name))

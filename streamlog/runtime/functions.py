@@ -59,7 +59,7 @@ def exact_sum(values: Sequence[float]) -> float:
 def floor(value: float, step: float) -> float:
     """The largest multiple of the step that is not larger than the value."""
     if step <= 0:
-        raise EvaluationError(f"{step} is no step to round to")
+        raise EvaluationError(f"{step} is not a step to round to")
     if isinstance(value, float) and (multiple := _multiple(value, step)) is not None:
         return multiple
     return value // step * step

@@ -1,4 +1,4 @@
-"""Functions of Python that a program declares: `function risk(float): float from "risk.py".`
+"""Python functions that a program declares: `function risk(float): float from "risk.py".`
 
 Nothing of a file is executed unless the user allows it (`allowed`). Then its text is part of the
 program: of its fingerprint, and of what goes to other processes. There it is executed once, as a
@@ -26,11 +26,11 @@ from streamlog.syntax.python_source import PythonSource
 
 
 class PythonError(Exception):
-    """A function of Python may not be called, or is not there."""
+    """A Python function may not be called, or is not there."""
 
 
 def allowed(program: Program) -> Program:
-    """The program with the text of its functions of Python, which may be executed from now on."""
+    """The program with the text of its Python functions, which may be executed from now on."""
     python = []
     for function in program.schema.functions.values():
         assert function.file is not None
@@ -48,7 +48,7 @@ def check_allowed(program: Program) -> None:
     if not program.closed.python:
         for function in program.schema.functions.values():
             raise PythonError(
-                f"`{function.name}` is a function of Python, from '{function.path}', which is "
+                f"`{function.name}` is a Python function, from '{function.path}', which is "
                 "executed only with --allow-python (in Python: allow_python=True)"
             )
     callables(program.closed)

@@ -102,7 +102,7 @@ class Wait:
 
 @frozen
 class Candidate:
-    """A rule that would give the fact, were it not for what stands against it."""
+    """A rule that would give the fact, were it not for what contradicts it."""
 
     rule: Rule
     goals: tuple[Fact, ...]

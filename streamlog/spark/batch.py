@@ -116,7 +116,7 @@ def run(
     none is forgotten. `strategy` overrides the choice for recursive rules, `kernels`
     that of how many kernels share the rows of rules that have a pivot. With `on_error="skip"`
     what cannot be computed is left out, and is in `Answers.errors`; `allow_python` lets the program
-    call the functions of Python that it declares.
+    call the Python functions that it declares.
     """
     program = prepared(program, on_error, allow_python)
     check_given(program, inputs, empty)

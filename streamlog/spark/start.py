@@ -116,7 +116,7 @@ def start(
     each output, and for `rejects` and `late`, a folder or a function that takes the new answers
     and the number of the micro-batch; a folder may be partitioned by columns
     (`partitions`). With `on_error="skip"` what cannot be computed is left out, and goes to the sink
-    `errors`; `allow_python` lets the program call the functions of Python that it declares.
+    `errors`; `allow_python` lets the program call the Python functions that it declares.
     `trigger` is Spark's: `{"processingTime": "1 second"}`,
     `{"availableNow": True}`. A run that was stopped or killed is continued by the same call, with
     as many kernels as it was begun with: one for each core, unless `kernels` says otherwise.

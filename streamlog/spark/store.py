@@ -172,7 +172,7 @@ class Store:
                 raise self.refused(f"'{name}' is missing")
             known = opened(text, name)
             if body_sha256(known) != commit.lists.get(whole):
-                raise self.refused(f"'{name}' is not the one that '{commit.batch}.json' tells of")
+                raise self.refused(f"'{name}' is not the one recorded in '{commit.batch}.json'")
             mine = tuple(f"{path}/" for path in needed if _whole(path) == whole)
             for file, print_ in known.items():
                 if file.startswith(mine):

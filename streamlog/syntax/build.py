@@ -189,7 +189,7 @@ def _argument(tokens: Tokens, chain: Chain, may_compare: bool) -> Term:
         return expression(tokens, chain)
     goal = _goal(tokens, chain)
     if not may_compare:
-        message = "a comparison cannot stand inside a term"
+        message = "a comparison cannot be part of a term"
         help = "the first argument of `if` may be one, as in `if(X < Y, X, Y)`"
         raise tokens.refuse("SL0101", message, goal.start, goal.end, help=help)
     assert not isinstance(goal.left, Operand) and goal.right is not None
@@ -285,16 +285,16 @@ def _term(tokens: Tokens, operand: Operand | int) -> Term:
     assert not isinstance(operand, int)
     start, end, negations, value = operand
     if negations:
-        raise tokens.refuse("SL0101", "a negation cannot stand inside a term", start, start + 1)
+        raise tokens.refuse("SL0101", "a negation cannot be part of a term", start, start + 1)
     if not isinstance(value, Group):
         return value
     opening = start + value.minuses
     if len(value.branches) > 1 or len(value.branches[0]) > 1:
-        raise tokens.refuse("SL0101", "a group of goals cannot stand inside a term", opening, end)
+        raise tokens.refuse("SL0101", "a group of goals cannot be part of a term", opening, end)
     inner = value.branches[0][0]
     if inner.negations or inner.op:
         what = "negation" if inner.negations else "comparison"
-        message = f"a {what} cannot stand inside a term"
+        message = f"a {what} cannot be part of a term"
         raise tokens.refuse("SL0101", message, inner.start, inner.end)
     left = inner.left
     term = _term(tokens, left) if isinstance(left, Operand) else left

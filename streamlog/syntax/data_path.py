@@ -20,7 +20,7 @@ class DataPath:
 
     def __attrs_post_init__(self) -> None:
         if not self.keys or not all(self.keys) or not 0 <= self.to_list <= len(self.keys):
-            raise ValueError("a path has names, and perhaps a list behind one of them")
+            raise ValueError("a path has names, and perhaps a list after one of them")
 
     @staticmethod
     def of(text: str) -> DataPath:

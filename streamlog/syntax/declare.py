@@ -54,7 +54,7 @@ class Optional:
 
 def optional(tokens: Tokens, start: int, end: int) -> Optional:
     if tokens.text(start) != "?":  # `?-`, which begins a query
-        help = "write a space behind the `?`"
+        help = "write a space after the `?`"
         raise _contradiction("a range begins too near", tokens.span(start, end), help=help)
     return Optional(start)
 
@@ -165,7 +165,7 @@ def declaration(tokens: Tokens, start: int, found: list[Any]) -> Stream | Table:
     where = next((x.body(tokens) for x in found if isinstance(x, build.Goals)), ())
     if kind == "stream" and columns and columns[0].optional:
         message = "the timestamp of a stream cannot be missing"
-        raise _contradiction(message, columns[0].span, help="drop the `?` behind its type")
+        raise _contradiction(message, columns[0].span, help="drop the `?` after its type")
     if kind == "stream":
         return Stream(name, columns, options, where, span=span)
     for opt in options:

@@ -69,7 +69,7 @@ def number(text: str, sign: int, span: Span) -> Const:
 def negated(value: int | float, type_: Type, span: Span) -> Const:
     """The constant with its sign changed, as `-(5)` asks for."""
     if type_ is Type.TIME:
-        raise _bad("a timestamp has no negative", span)
+        raise _bad("a timestamp cannot be negated", span)
     if type(value) is int and -value > INT64_MAX:
         raise _bad("this integer does not fit into 64 bits", span)
     return Const(-value, type_, span=span)

@@ -212,9 +212,9 @@ def _refuse_aggregates(nodes: tuple[Node, ...]) -> None:
             raise Refused(
                 finding(
                     "SL0106",
-                    f"the aggregate `{name}` stands outside a rule head",
+                    f"the aggregate `{name}` is outside a rule head",
                     inner.span,
-                    help="aggregate in the head of a rule of its own, as in"
+                    help="aggregate in the head of a separate rule, as in"
                     f" `result(T, {example}) <- …`, and use that",
                 )
             )

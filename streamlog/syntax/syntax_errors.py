@@ -98,7 +98,7 @@ def _help(tokens: Tokens, at: int, expected: list[str]) -> tuple[str, ...]:
         if tokens.text(near) in AGGREGATES and tokens[near + 1 : near + 2] == "<":
             return (f"inside an expression write `{tokens.text(near)}(…)`, with parentheses",)
     if kind in "<>=" and dot_missing and ARROW not in tokens[:at]:
-        return ("a comparison is a goal: it stands in the body of a rule",)
+        return ("a comparison is a goal: it belongs in the body of a rule",)
     if kind in "<>=" and "`)`" in expected:
         return ("a comparison cannot be an argument",)
     if kind in (NOT, BOOL) and text.isalpha():
@@ -111,7 +111,7 @@ def _comment_help(tokens: Tokens, at: int) -> tuple[str, ...]:
         text = tokens.text(index)
         if text in ("%", "//") and not _line_break(tokens, index, at):
             return (
-                f"`{text}` is an operator here; begin a comment on a line of its own,"
+                f"`{text}` is an operator here; begin a comment on a separate line,"
                 " or after `,` or `.`",
             )
     return ()

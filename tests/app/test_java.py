@@ -97,8 +97,8 @@ def test_a_java_home_without_java(
     install("bin", SAYS_17)  # Spark would not look here
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     assert java_problem() == (
-        f"Spark needs Java 17 or 21, but JAVA_HOME is '{tmp_path / 'gone'}', and there is no "
-        f"bin/java in that folder. {REMEDY}"
+        f"Spark needs Java 17 or 21, but JAVA_HOME is '{tmp_path / 'gone'}', which has no "
+        f"bin/java. {REMEDY}"
     )
 
 

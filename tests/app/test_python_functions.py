@@ -1,4 +1,4 @@
-"""Functions of Python: declared, checked, executed only when that is allowed."""
+"""Python functions: declared, checked, executed only when that is allowed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_it_is_refused_unless_allowed(run, write, args: tuple[str, ...]) -> None
     result = run(*args, input="")
     assert result.exit_code in (1, 2)
     text = " ".join((result.stdout + result.stderr).split())
-    assert "`risk` is a function of Python, from 'lib/risk.py'" in text
+    assert "`risk` is a Python function, from 'lib/risk.py'" in text
     assert "--allow-python" in text and "SystemExit" not in text
 
 

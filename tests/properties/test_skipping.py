@@ -103,7 +103,7 @@ def test_what_fails_is_left_out(first: int) -> None:
 
 @pytest.mark.parametrize("first", range(SEED, SEED + PAIRS // 2, SHARD))
 def test_functions_of_python_are_like_others(first: int, tmp_path: Path) -> None:
-    """`A // B` as a function of Python: the same answers, the same errors."""
+    """`A // B` as a Python function: the same answers, the same errors."""
     (tmp_path / "div.py").write_text("def div(a, b):\n    return a // b\n")
     changed = 0
     for seed in range(first, first + SHARD):

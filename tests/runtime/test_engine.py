@@ -154,7 +154,7 @@ def test_tables(engine) -> None:
     assert e.step() == {"near": [(1, "w"), (1, "y")]}
     assert e.facts("adjacent") == [("x", "w"), ("x", "y"), ("y", "z")]
     assert e.rejects[0].reason == "1 values where 2 are wanted"
-    with pytest.raises(EngineError, match="`seen` is no table"):
+    with pytest.raises(EngineError, match="`seen` is not a table"):
         engine(text, tables={"seen": []})
 
 
@@ -212,9 +212,9 @@ def test_figures(engine) -> None:
     ("call", "message"),
     [
         (lambda e: e.push("repot", []), "there is no predicate `repot`.*did you mean `report`"),
-        (lambda e: e.push("alarm", []), "`alarm` is no stream but a derived predicate"),
+        (lambda e: e.push("alarm", []), "`alarm` is not a stream but a derived predicate"),
         (lambda e: e.advance(5, "nothing"), "there is no predicate `nothing` in this program"),
-        (lambda e: e.end("alarm"), "is no stream"),
+        (lambda e: e.end("alarm"), "is not a stream"),
         (lambda e: e.advance(2**64), "is not a valid timestamp"),
         (lambda e: e.facts("nothing"), "there is no predicate"),
     ],

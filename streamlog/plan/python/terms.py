@@ -81,7 +81,7 @@ def python(term: Term) -> str:
         case Call(function, args):
             return f"call_{function}({', '.join(map(python, args))})"
         case Agg():
-            raise ValueError("an aggregate is no value")
+            raise ValueError("an aggregate is not a value")
 
 
 def test(literal: Comparison | Atom) -> str:

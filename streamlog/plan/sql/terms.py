@@ -82,7 +82,7 @@ def value(term: Term, env: Env) -> Value:
         case Call(name, args):
             return _call(name, tuple(value(a, env) for a in args), term)
         case Agg():
-            raise ValueError("an aggregate is no value")
+            raise ValueError("an aggregate is not a value")
 
 
 def test(literal: Comparison | Atom, env: Env) -> Value:
