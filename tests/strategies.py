@@ -18,7 +18,9 @@ from streamlog.syntax.time_form import TIME_UNITS, TimeForm
 
 NOWHERE = Span(Source("generated", ""), 0, 0)
 
-KEYWORDS = "stream table output use test from arrive late reject given advance end expect none"
+KEYWORDS = (
+    "stream table output use test from arrive late reject given advance end expect none arrives"
+)
 predicates = st.sampled_from(
     f"p q msg first last max count sum tick rejected slack {KEYWORDS}".split()
 )
@@ -200,9 +202,13 @@ def _timed(found: tuple[ast.Column, ...]) -> tuple[ast.Column, ...]:
     return (*(evolve(c, optional=False) for c in found[:1]), *found[1:])
 
 
-_limits = const(st.integers(0, INT64_MAX), Type.DURATION) | const(st.integers(0, 99), Type.INT)
+_durations = const(st.integers(0, INT64_MAX), Type.DURATION)
+_limits = _durations | const(st.integers(0, 99), Type.INT)
 _from = build(ast.Option, st.just("from"), const(paths, Type.STRING))
-_limit = build(ast.Option, st.sampled_from(STREAM_OPTIONS[1:]), _limits)
+_limited = [name for name in STREAM_OPTIONS[1:] if name != ast.ARRIVES_WITHIN]
+_limit = build(ast.Option, st.sampled_from(_limited), _limits) | build(
+    ast.Option, st.just(ast.ARRIVES_WITHIN), _durations
+)
 
 
 def _options(option: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

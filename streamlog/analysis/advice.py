@@ -14,6 +14,7 @@ from streamlog.analysis.strata import Strata
 from streamlog.diagnostics import Diagnostic, finding
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import (
+    ARRIVES_WITHIN,
     Agg,
     Arrive,
     Atom,
@@ -191,7 +192,10 @@ def _silenced(schema: Schema, promised: Contract) -> Iterator[Diagnostic]:
             continue
         for delay in entry.decided:
             rule = delay.because
-            if len(schema.streams) > 1 and schema[delay.stream].option("idle"):
+            stream = schema[delay.stream]
+            if stream.option(ARRIVES_WITHIN):
+                continue  # the wall clock moves it on
+            if len(schema.streams) > 1 and stream.option("idle"):
                 continue  # other streams take it with them
             if rule is None or rule in reported or not delay.by or delay.by < 0:
                 continue
@@ -203,6 +207,6 @@ def _silenced(schema: Schema, promised: Contract) -> Iterator[Diagnostic]:
                     "time on",
                     absent[0].span,
                     f"waits for later rows of `{delay.stream}`",
-                    help=f"declare a stream that never falls silent, such as a clock, and "
-                    f"`{delay.stream}` as `idle`; or call `advance` from outside",
+                    help=f"say how late rows of `{delay.stream}` may arrive, as in "
+                    f"`{ARRIVES_WITHIN} 5s`: the wall clock then moves time on",
                 )

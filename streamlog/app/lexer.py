@@ -279,7 +279,7 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
         case _Place.DECLARATION if after == "(":
             return Name.Function
         case _Place.DECLARATION:
-            return Keyword if text in (*STREAM_OPTIONS, WHERE) else Name
+            return Keyword if text in _DECLARING else Name
         case _Place.WHERE:
             return Name.Attribute
         case _Place.FUNCTION if after == "(":
@@ -315,6 +315,7 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
     return String.Symbol if {before, after} & _OPERATORS else Name.Function
 
 
+_DECLARING = {WHERE, *" ".join(STREAM_OPTIONS).split()}
 LIMIT = "limit"
 LIMIT_WORDS = ("offset", "by", "asc", "desc", "per")
 _TYPES = frozenset(map(str, Type))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
@@ -17,6 +18,7 @@ from streamlog.runtime.prefix import Prefix
 from streamlog.runtime.replacing import Replacing
 from streamlog.runtime.sinks import Sink, Types, resumable_sink
 from streamlog.runtime.sources import Arriving, Input, SourceError
+from streamlog.runtime.wall_clock import WallClock
 
 _PAUSE = 0.2  # seconds between two looks at files
 
@@ -26,6 +28,7 @@ class FollowingRun(LocalRun):
 
     asked: Event
     tails: list[Arriving]
+    clock = WallClock()
 
     def __init__(self, program: Program, options: Options) -> None:
         super().__init__(program, options)
@@ -73,16 +76,34 @@ class FollowingRun(LocalRun):
     def _follow(self) -> None:
         """Round by round: what has come since the last is evaluated together."""
         while not self.is_over():
-            before = sum(self.consumed), self.has_ended
-            self._look()
-            self._push_all(self.tails, self._ended)
+            has_come = self._take_round()
             if self.is_over():
                 return
-            if before != (sum(self.consumed), self.has_ended):
+            if has_come or self.engine.progress.ticking:
                 self._step()
-            else:
+            if not has_come:
                 self._save_rest()
                 self._wait()
+
+    def _take_round(self) -> bool:
+        """Take what has come; whether something has."""
+        before = sum(self.consumed), self.has_ended
+        reading = self.clock.now()  # all that has come by now is read in this round
+        self._look()
+        unread = Counter(source.pred for source in self.streams)
+
+        def is_read(pred: str) -> None:
+            unread[pred] -= 1
+            if not unread[pred]:
+                self.engine.tick(pred, reading)
+            self._ended(pred)
+
+        self._push_all(self.tails, is_read)
+        if not self.is_over():
+            for folder in self.filled:
+                if folder.pred not in unread:  # without any file yet
+                    self.engine.tick(folder.pred, reading)
+        return before != (sum(self.consumed), self.has_ended)
 
     def is_over(self) -> bool:
         nothing_left = self.has_ended and not self.folders

@@ -84,7 +84,7 @@ class LocalRun(Run):
         self.table_checkers: dict[str, Checker] = {}
         self.status: Status | None = None
         self.saving = self.saved_at = 0.0
-        self.saved_rows = 0
+        self.saved = (0, 0)  # rows and answers
 
     def _parts(self, source: Input) -> list[Input]:
         """The files of an input."""
@@ -307,17 +307,22 @@ class LocalRun(Run):
             self._put(name, rows)
         self._count()
         self._report_bad_rows()
-        if self.checkpoint:
-            self._save(self.checkpoint, finished or self.failed, finished=finished)
+        at_once = finished or self.failed
+        if self.checkpoint and (at_once or self.saved != self._so_far()):
+            self._save(self.checkpoint, at_once, finished=finished)
         if self.status is not None:
             self.status.update(self._live_line())
 
     def _count(self) -> None:
         self.rejected = sum(c.rejected for c in self.engine.report.streams.values())
 
+    def _so_far(self) -> tuple[int, int]:
+        """How many rows have been read, and how many answers given."""
+        return sum(self.consumed), sum(self.engine.report.answers.values())
+
     def _save_rest(self, *, at_once: bool = False) -> None:
         """What the last checkpoint does not have yet."""
-        if self.checkpoint and self.saved_rows < sum(self.consumed):
+        if self.checkpoint and self.saved != self._so_far():
             self._save(self.checkpoint, at_once, finished=False)
 
     def _save(self, folder: Path, at_once: bool, *, finished: bool) -> None:
@@ -336,7 +341,7 @@ class LocalRun(Run):
             "finished": finished,
         }
         checkpoint.save(self.engine, folder, extra)
-        self.saved_rows = sum(self.consumed)
+        self.saved = self._so_far()
         self.saved_at = time.monotonic()
         self.saving = self.saved_at - now
 

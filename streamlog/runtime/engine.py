@@ -173,6 +173,12 @@ class Engine:
             raise EngineError(f"{time} is not a valid timestamp: {LOGICAL_TIME}")
         self.progress.advance(at, stream if stream is None else self._stream(stream))
 
+    def tick(self, stream: str, reading: int | str) -> None:
+        """The wall clock has had this reading, and all rows of the stream that had come by then
+        have been pushed. It moves a stream that is declared with `arrives within`."""
+        at = reading if type(reading) is int else to_time(reading)
+        self.progress.tick(at, self._stream(stream))
+
     def end(self, stream: str | None = None) -> None:
         """Nothing will come any more, in one stream or in all."""
         self.progress.end(stream if stream is None else self._stream(stream))

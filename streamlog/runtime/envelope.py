@@ -13,7 +13,7 @@ from streamlog.compiler import Program
 from streamlog.syntax.ast import Test
 from streamlog.syntax.pretty import pretty
 
-FORMAT, VERSION = "streamlog checkpoint", 6
+FORMAT, VERSION = "streamlog checkpoint", 7
 
 
 class CheckpointError(Exception):

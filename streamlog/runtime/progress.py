@@ -3,8 +3,12 @@
 A fact at T moves its stream's progress to T - slack. `advance` and `end` move it by word. With
 `idle d`, a stream that is more than d behind the furthest other one is taken to be silent: its
 progress is lifted to d behind that other. With `horizon d`, a row more than d after every time
-known so far is not believed, so one absurd timestamp cannot close time. All of it is counted in
-event time, so a run's outcome depends on the order of arrival alone, never on the wall clock.
+known so far is not believed, so one absurd timestamp cannot close time. All of this is counted in
+event time, so a run's outcome depends on the order of arrival alone.
+
+With `arrives within d`, rows come at most d after their time by the wall clock. So once all that
+had come by a reading of it is here, progress is at least that reading less d (`tick`). Only a run
+that follows its inputs reads the wall clock; over complete data it says nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from attrs import mutable
 
 from streamlog.compiler import Program
 from streamlog.runtime.executor import BEGIN, END
-from streamlog.syntax.ast import Type
+from streamlog.syntax.ast import ARRIVES_WITHIN, Type
 
 
 @mutable
@@ -27,6 +31,7 @@ class Clock:
     slack: int = 0
     idle: int | None = None
     horizon: int | None = None
+    within: int | None = None
     progress: int = BEGIN
     seen: int = BEGIN  # the latest time of an accepted row
     reached: int = BEGIN  # the progress that facts and `advance` have made, `end` apart
@@ -60,6 +65,7 @@ class Progress:
                 option(stream, "slack") or 0,
                 option(stream, "idle"),
                 option(stream, "horizon"),
+                option(stream, ARRIVES_WITHIN),
             )
             for stream in schema.streams
         )
@@ -109,6 +115,17 @@ class Progress:
             if not clock.ended and time > clock.progress:
                 clock.progress = clock.reached = time
         self._lift()
+
+    @property
+    def ticking(self) -> bool:
+        """Whether the wall clock moves some stream."""
+        return any(c.within is not None and not c.ended for c in self.clocks.values())
+
+    def tick(self, reading: int, stream: str) -> None:
+        """Of a stream, all rows that had come when the wall clock had this reading are here."""
+        within = self.clocks[stream].within
+        if within is not None:
+            self.advance(reading - within, stream)
 
     def end(self, stream: str | None = None) -> None:
         """Nothing will come any more, in one stream or in all."""

@@ -18,12 +18,15 @@ from streamlog.plan.parts import Strategy
 from streamlog.runtime.columns import column_types
 from streamlog.runtime.executor import Limits
 from streamlog.runtime.python_functions import check_allowed
+from streamlog.runtime.values import to_time
+from streamlog.runtime.wall_clock import WallClock
 from streamlog.spark.arrivals import LATE, REJECTS
 from streamlog.spark.delivery import Sink
 from streamlog.spark.failures import in_our_words
 from streamlog.spark.files import Files
 from streamlog.spark.holding import held
 from streamlog.spark.inputs import InputError, Inputs, check_given
+from streamlog.spark.promises import Pulses
 from streamlog.spark.run_status import Figures, Status, Watch, status_of
 from streamlog.spark.session import usable
 from streamlog.spark.skipped import ERRORS
@@ -40,6 +43,7 @@ class Running:
     def __init__(self, run: Run, query: StreamingQuery, watch: Watch, held: ExitStack) -> None:
         self.run, self.query, self._watch, self._held = run, query, watch, held
         watch.run_id = str(query.runId)
+        self._pulses = Pulses(run.pulse)
 
     @property
     def figures(self) -> list[Figures]:
@@ -71,12 +75,24 @@ class Running:
         except StreamingQueryException as error:
             raise in_our_words(error) or error from None
 
+    def advance(self, time: int | str, stream: str | None = None) -> None:
+        """Nothing earlier than `time` will come any more, in one stream or in all. It counts with
+        the next micro-batch that finds nothing of the stream unread; a run that is killed before
+        has to be told again."""
+        at = time if type(time) is int else to_time(time)
+        streams = self.run.schema.streams if stream is None else (stream,)
+        for name in streams:
+            if name not in self.run.schema.streams:
+                raise InputError(f"`{name}` is not a stream")
+            self.run.promises.advance(at, name)
+
     def stop(self) -> None:
         """After the micro-batch at hand; a new start goes on from there."""
         with self._held:
             self._stop()
 
     def _stop(self) -> None:
+        self._pulses.stop()
         before = self.run.store.last
         while self.run.store.last is before and self.query.status["isTriggerActive"]:
             time.sleep(0.02)
@@ -161,6 +177,7 @@ def started(
             raise InputError(f"the program has no output `{name}`")
     check_allowed(program)
     types = column_types(program.closed, given.types)
+    goes_on = not {"availableNow", "once"} & (trigger or {}).keys()
     with ExitStack() as holding:
         holding.enter_context(held(Files(given.spark, checkpoint)))
         run = Run(
@@ -174,6 +191,7 @@ def started(
             limits=limits,
             kernels=kernels,
             partitions=partitions,
+            clock=WallClock() if goes_on else None,
         )
         if run.has_ended:
             raise InputError(

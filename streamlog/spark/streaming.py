@@ -29,6 +29,7 @@ from streamlog.runtime.frontier import Frontiers
 from streamlog.runtime.ingest import REPORT, SKIPPED
 from streamlog.runtime.keeping import Keeping
 from streamlog.runtime.progress import Progress
+from streamlog.runtime.wall_clock import WallClock
 from streamlog.spark import arrival
 from streamlog.spark.arrival import Seen
 from streamlog.spark.arrivals import LATE, REJECTS, Arrivals
@@ -38,6 +39,7 @@ from streamlog.spark.failures import explained
 from streamlog.spark.files import Files
 from streamlog.spark.ingest import doubt_of
 from streamlog.spark.inputs import REPORT_TYPES, Inputs
+from streamlog.spark.promises import Promises
 from streamlog.spark.reading import Reading
 from streamlog.spark.retained_rows import ROWS, Counts, RetainedRows
 from streamlog.spark.run_status import Figures, Record
@@ -62,7 +64,9 @@ class Run:
         limits: Limits | None = None,
         kernels: int | None = None,
         partitions: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        clock: WallClock | None = None,
     ) -> None:
+        """Without a clock, the rows alone move time."""
         self.spark, self.program, self.inputs, self.types = spark, program, inputs, types
         self.schema, self.delivery = program.schema, Delivery(spark, sinks, partitions)
         self.outputs = program.contract.outputs
@@ -79,11 +83,13 @@ class Run:
         self.store = Store(spark, checkpoint, program, evaluation.layout, kernels)
         self.evaluation = evaluation.within(spark, self.store.kernels)
         self.progress = Progress.of(program)
+        self.promises = Promises(self.progress, clock)
         self.reading = Reading(self.store, inputs, program)
         keeping, stored = Keeping(closed, strategies), (*self.outputs, *self.errors)
         self.retained = RetainedRows(self.store, keeping, types, self.width, stored)
         self.arrivals = Arrivals(inputs, self.progress, self.retained)
         self._restore()
+        self._asked: int | None = None  # after which micro-batch another one was asked for
         self.record = Record()
         self._blame: Callable[[], EvaluationError | None] = lambda: None
 
@@ -104,14 +110,12 @@ class Run:
         return self.store.last is not None and self.store.last.has_ended
 
     def query(self) -> DataFrame:
-        """The new rows of all streams. Where streams may be silent there is one source more, for
-        which a batch leaves a file (`Store.pulse`) when it wants another one to follow."""
+        """The new rows of all streams. There is one source more: a file there (`Store.pulse`) asks
+        for a micro-batch although nothing comes."""
         streams = {n: self.inputs.validated(self.types, n) for n in self.reading.sources}
+        self.store.files.make(PULSE)
         new = arrival.united(streams, self.types, self.width)
-        if any(clock.idle is not None for clock in self.progress.clocks.values()):
-            self.store.files.make(PULSE)
-            new = arrival.and_files_of(new, self.store.files.path(PULSE))
-        return new
+        return arrival.and_files_of(new, self.store.files.path(PULSE))
 
     # --------------------------------------------------------------------------- a batch
 
@@ -139,6 +143,7 @@ class Run:
         if self.progress.may_follow:
             self.store.pulse(batch)
         self.store.commit(commit)
+        self.promises.make()
         self.record.add(figures(jobs.count, time.monotonic() - began))
 
     def _evaluated(
@@ -152,7 +157,9 @@ class Run:
             arrived = self.arrivals.end(spark, is_first=last is None)
         else:
             new = new.persist()
-            self.progress.follow(self.reading.silent(offsets, last))
+            silent = self.reading.silent(offsets, last)
+            self.promises.keep(silent)
+            self.progress.follow(silent)
             arrived = self.arrivals.take(new, is_first=last is None)
         moment = Moment(before, self._frontiers(), self.progress.values(), self.arrivals.spoken_of)
         needed = self.retained.needed(spark, before)
@@ -183,6 +190,15 @@ class Run:
         rows = sum(f.rows for found in folders.values() for f in found)
         count = sum(len(found) for found in folders.values())
         return commit, partial(Figures, batch, arrived.seen, answers, rows, count, result.rounds)
+
+    def pulse(self) -> None:
+        """Ask for a micro-batch if there are rows for which what is promised may make a
+        difference."""
+        last = self.store.last
+        waits = last is not None and any(last.folders.values())
+        if last is not None and waits and self._asked != last.batch and self.promises.moves:
+            self._asked = last.batch
+            self.store.pulse(last.batch)
 
     def _frontiers(self) -> Frontiers:
         closed = self.program.closed

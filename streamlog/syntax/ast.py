@@ -220,6 +220,9 @@ class Column:
             raise ValueError("a range has two ends and a type")
 
 
+ARRIVES_WITHIN = "arrives within"
+
+
 @frozen
 class Option:
     """`slack 10s`, `from "a.csv"` and the like."""

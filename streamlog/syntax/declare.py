@@ -9,6 +9,7 @@ from attrs import evolve, frozen
 from streamlog.diagnostics import Span, did_you_mean, finding
 from streamlog.syntax import build, literals
 from streamlog.syntax.ast import (
+    ARRIVES_WITHIN,
     Advance,
     Arrive,
     Column,
@@ -33,9 +34,13 @@ from streamlog.syntax.time_forms import Form
 from streamlog.syntax.tokens import Refused, Tokens
 
 TYPES = {t.value: t for t in Type}
-STREAM_OPTIONS = ("from", "slack", "idle", "horizon", "keep")
+STREAM_OPTIONS = ("from", "slack", "idle", "horizon", ARRIVES_WITHIN, "keep")
 TABLE_OPTIONS = ("from",)
 WHERE = "where"  # before the relations between columns
+_TAKES: dict[str, tuple[tuple[Type, ...], str]] = {
+    "from": ((Type.STRING,), 'a path in quotes, as in `from "rows.csv"`'),
+    ARRIVES_WITHIN: ((Type.DURATION,), "a duration, as in `arrives within 10s`"),
+}
 _TYPE_SLIPS = {
     **dict.fromkeys(("integer", "long", "bigint", "number", "int64"), "int"),
     **dict.fromkeys(("double", "real", "decimal", "numeric", "float64"), "float"),
@@ -123,16 +128,17 @@ def option(tokens: Tokens, start: int, found: list[Any]) -> Option:
     """Any word and value: `declaration` says which of them are wrong."""
     value = found[1].value
     span = tokens.span(start, found[1].end)
-    name = tokens.text(start)
+    name = " ".join(tokens.text(at) for at in range(start, found[0] + 1))
     if name not in STREAM_OPTIONS:
-        guess = did_you_mean(name, STREAM_OPTIONS)
+        guess = did_you_mean(name, STREAM_OPTIONS) or next(
+            (o for o in STREAM_OPTIONS if name in o.split() or did_you_mean(name, o.split())), None
+        )
         known = ", ".join(STREAM_OPTIONS)
         help = f"did you mean `{guess}`?" if guess else f"the options are {known}"
-        raise _contradiction(f"unknown option `{name}`", tokens.span(start, start + 1), help=help)
-    wanted, example = (
-        ((Type.STRING,), 'a path in quotes, as in `from "rows.csv"`')
-        if name == "from"
-        else ((Type.DURATION, Type.INT), f"a duration or an integer, as in `{name} 10s`")
+        place = tokens.span(start, found[0] + 1)
+        raise _contradiction(f"unknown option `{name}`", place, help=help)
+    wanted, example = _TAKES.get(
+        name, ((Type.DURATION, Type.INT), f"a duration or an integer, as in `{name} 10s`")
     )
     quoted = name != "from" or tokens[found[1].end - 1] == "S"
     if not isinstance(value, Const) or value.type not in wanted or not quoted:

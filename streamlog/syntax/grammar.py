@@ -184,7 +184,7 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     data_name = _with(name_in_data, data_paths.data_name)
     path = _with(place_in_data, data_paths.path)
     column = _with(pp.Opt(data_name) + column_name - pp.Opt(typed) - pp.Opt(path), declare.column)
-    option_name = Kind(rf"(?!h){WORD}(?![(.R,])", "an option", make=_last)
+    option_name = Kind(rf"(?!h)(?:y{WORD}|{WORD})(?![(.R,])", "an option", make=_last)
     value = Kind(f"-*{SINGLE}", "a value", make=build.leaf)
     option = _with(option_name - value, declare.option)
     opening = Kind(r"\(", "`(`")

@@ -29,6 +29,7 @@ KEYWORDS = {
     "test": "t",
     "from": "f",
     "where": "h",
+    "arrives": "y",
     "limit": "m",
     "offset": "s",
     "by": "b",

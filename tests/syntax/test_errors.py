@@ -218,7 +218,7 @@ ERRORS = [
     (
         "stream s(T: time) «colour» red.",
         "SL0105 unknown option `colour`",
-        "the options are from, slack, idle, horizon, keep",
+        "the options are from, slack, idle, horizon, arrives within, keep",
     ),
     ("stream s(T: time) slack 10s «slack 20s».", "SL0105 `slack` is given twice", ""),
     (
