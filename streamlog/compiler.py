@@ -175,12 +175,15 @@ def _close(program: Opened) -> Closed:
     closed, errors = _closed(program)
     if errors:
         return program.to(Closed, errors, closed=closed)
-    cores = {
-        r.core.head.pred: r.rule.head.pred for r in program.open_rules if isinstance(r.core, Rule)
-    }
     promised = program.contract
     if closed is not program:
-        promised = as_executed(promised, closed.contract, cores)
+        cores = {r.core.head.pred: r for r in program.open_rules if isinstance(r.core, Rule)}
+        named = {
+            name: (core.rule.head.pred, core.column_names(program.schema, columns))
+            for name, columns in closed.schema.column_names.items()
+            if (core := cores.get(name)) is not None
+        }
+        promised = as_executed(promised, closed.contract, named)
     return program.to(Closed, kept_for_ever(promised), closed=closed, contract=promised)
 
 
