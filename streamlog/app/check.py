@@ -9,7 +9,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from streamlog.app.inputs import TARGET, batch_option, compile_target, files_of
-from streamlog.diagnostics import Diagnostic, did_you_mean, in_order
+from streamlog.codes import Severity
+from streamlog.diagnostics import Diagnostic, Span, did_you_mean, in_order
 
 if TYPE_CHECKING:
     from streamlog.compiler import Compilation
@@ -47,6 +48,7 @@ def _complete_pass(
     show_default=True,
     help="The format of findings: pretty goes to stderr, the others to stdout.",
 )
+@click.option("--strict", is_flag=True, help="Warnings fail the check, too.")
 @click.option(
     "--dump-after",
     "dump_after",
@@ -57,19 +59,27 @@ def _complete_pass(
 )
 @click.pass_context
 def command(
-    ctx: click.Context, targets: Sequence[str], batch: bool, form: str, dump_after: str | None
+    ctx: click.Context,
+    /,
+    targets: Sequence[str],
+    batch: bool,
+    form: str,
+    strict: bool,
+    dump_after: str | None,
 ) -> None:
     """Check programs without running them.
 
     PATH is a file, a folder (all .slog files below it) or - for standard input.
-    Warnings do not fail the check; errors do.
+    Errors fail the check; warnings only with --strict.
 
     \b
     streamlog check rules/
+    streamlog check --strict rules/
     streamlog check --batch history.slog
     streamlog check --format sarif rules/ > findings.sarif
     streamlog check --dump-after desugar rules/airport/pc_alarm.slog
     """
+    from streamlog.analysis.suppressed import UNUSED
     from streamlog.compiler import Mode
 
     if dump_after and form != "pretty":
@@ -77,14 +87,19 @@ def command(
     files = files_of(targets)
     mode = Mode.BATCH if batch else Mode.STREAM
     found: list[Diagnostic] = []
+    suppressing: set[Span] = set()
     for file in files:
         compilation = compile_target(file, mode=mode, until=dump_after)
         found += compilation.diagnostics
+        suppressing |= {*compilation.suppressing}
         if dump_after:
             _dump(compilation, dump_after, title=file if len(files) > 1 else None)
-    # A file that several programs use is compiled with each; its findings are reported once.
+    # A file that several programs use is compiled with each; its findings are reported once, and
+    # a comment there is of use if it is so to one of them.
+    found = [d for d in found if d.code != UNUSED or d.span not in suppressing]
     report(in_order(found), form, len(files))
-    ctx.exit(any(d.is_error for d in found))
+    failing = (Severity.ERROR, Severity.WARNING) if strict else (Severity.ERROR,)
+    ctx.exit(any(d.severity in failing for d in found))
 
 
 def _dump(compilation: Compilation, name: str, title: str | None) -> None:

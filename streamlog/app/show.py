@@ -22,6 +22,7 @@ from streamlog.diagnostics import Source
 from streamlog.plan.explain import explain
 from streamlog.rewrite.bistate import Bistate
 from streamlog.syntax.ast import Rule, Type
+from streamlog.syntax.metadata import metadata
 from streamlog.syntax.pretty import pretty
 
 if TYPE_CHECKING:
@@ -175,6 +176,7 @@ def contract_data(contract: Contract) -> dict[str, Any]:
                 "class": r.kind.value,
                 "waits": r.waits,
                 "relaxed": r.relaxed,
+                "metadata": dict(metadata(r.rule)),
             }
             for r in contract.rules
         ],

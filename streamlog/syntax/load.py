@@ -7,7 +7,7 @@ from pathlib import Path
 from attrs import evolve
 
 from streamlog.diagnostics import Diagnostic, Source, Span, finding
-from streamlog.syntax.ast import Function, Module, Statement, Use
+from streamlog.syntax.ast import Function, Module, Statement, Suppression, Use
 from streamlog.syntax.parse import parse
 
 
@@ -19,7 +19,9 @@ def load(module: Module, root: Path | None) -> tuple[Module, tuple[Diagnostic, .
     if root is not None:
         loader.seen.add((root / Path(module.span.source.path).name).resolve())
     loader.add(module, root)
-    return evolve(module, statements=tuple(loader.statements)), tuple(loader.diagnostics)
+    statements, suppressions = tuple(loader.statements), tuple(loader.suppressions)
+    whole = evolve(module, statements=statements, suppressions=suppressions)
+    return whole, tuple(loader.diagnostics)
 
 
 class _Loader:
@@ -27,9 +29,11 @@ class _Loader:
         self.root = root
         self.seen: set[Path] = set()
         self.statements: list[Statement] = []
+        self.suppressions: list[Suppression] = []
         self.diagnostics: list[Diagnostic] = []
 
     def add(self, module: Module, folder: Path | None) -> None:
+        self.suppressions += module.suppressions
         for statement in module.statements:
             if not isinstance(statement, Use | Function):
                 self.statements.append(statement)
