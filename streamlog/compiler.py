@@ -91,7 +91,7 @@ def _parse(text: Compilation) -> Parsed:
 
 def _load(program: Parsed) -> Parsed:
     module, diagnostics = load(program.module, program.root)
-    return program.to(Parsed, diagnostics, module=module)
+    return program.to(Parsed, diagnostics, module=module, written=module)
 
 
 def _desugar(program: Parsed) -> Parsed:

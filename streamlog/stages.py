@@ -68,6 +68,7 @@ class Compilation:
 class Parsed(Compilation):
     parsed: Module  # as the text has it
     module: Module  # with the files it uses, and after desugaring in simple form
+    written: Module | None = field(default=None, repr=False)  # with them, before desugaring
     given: Given = field(factory=dict, repr=False)  # types of columns that are known already
 
 

@@ -31,7 +31,6 @@ from streamlog.syntax.ast import (
     Test,
     Type,
 )
-from streamlog.syntax.load import load
 from streamlog.syntax.pretty import pretty
 
 RULE, GOAL, ALTERNATIVE = "rule", "goal", "alternative"
@@ -84,7 +83,7 @@ def _limits(given: Limits) -> Limits:
 def _of_suite(
     suite: Suite, program: Program, tests: Sequence[Test], options: Options
 ) -> Iterator[Covered]:
-    module, _ = load(program.parsed, program.root)
+    module = program.written or program.parsed
     for place, rule in enumerate(module.statements):
         if not isinstance(rule, Rule):
             continue

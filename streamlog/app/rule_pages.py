@@ -15,7 +15,6 @@ from streamlog.app import show
 from streamlog.app.graph import mermaid
 from streamlog.compiler import Compilation, Parsed, Program
 from streamlog.syntax.ast import Rule, Test
-from streamlog.syntax.load import load
 from streamlog.syntax.metadata import NAMES, metadata
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.scan import scan
@@ -45,10 +44,8 @@ class Page:
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
         """As they are written, those of used files too."""
-        if not isinstance(self.program, Parsed):
-            return ()
-        module, _ = load(self.program.parsed, self.program.root)
-        return tuple(s for s in module.statements if isinstance(s, Rule))
+        module = self.program.written if isinstance(self.program, Parsed) else None
+        return tuple(s for s in module.statements if isinstance(s, Rule)) if module else ()
 
     @property
     def own_rules(self) -> tuple[Rule, ...]:
