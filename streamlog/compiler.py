@@ -103,7 +103,7 @@ def _schema(program: Parsed) -> Resolved:
     module = numbered(program.module)
     schema, diagnostics = resolve(module)
     if not any(d.is_error for d in diagnostics):
-        diagnostics += tuple(check_heads(schema.rules, schema.is_temporal))
+        diagnostics += tuple(check_heads(schema.rules, schema.is_temporal, schema.timestamps))
     return program.to(Resolved, diagnostics, module=module, schema=schema)
 
 
@@ -126,7 +126,7 @@ def _timelines(program: Safe) -> Safe:
     if module is program.module:
         return program
     made = _through(PASSES[_place("schema") : _place("safety") + 1], _again(program, module))
-    assert isinstance(made, Safe)
+    assert isinstance(made, Safe), made.diagnostics
     return evolve(
         program, module=made.module, schema=made.schema, types=made.types, safety=made.safety
     )

@@ -131,6 +131,14 @@ class Schema:
             return stream
         return name if name in self.timelines else None
 
+    def timestamps(self, atom: Atom) -> tuple[Term, ...]:
+        """The times of a timestamped goal, the one first that comes first where it is written."""
+        columns = (0, *(column for _, column in self.elsewhere.get(atom.pred, ())))
+        first = 0
+        if len(columns) > 1 and (view := self.predicates[atom.pred].view) is not None:
+            first = view.back[0]
+        return tuple(atom.args[c] for c in sorted(columns, key=lambda c: c != first) if atom.args)
+
     @cached_property
     def elsewhere(self) -> Mapping[str, tuple[tuple[str, int], ...]]:
         """Of a stream or view with other timelines: their names, and in which of its columns

@@ -204,13 +204,12 @@ class _Lowering:
         known |= {v.name for x in risky for v in variables(x)}
         checks += self._none_of(negations, known, ())
         checks = list(self._rewritten(checks))
-        order = tuple(
-            a.args[0]
+        stamps = (
+            self.schema.timestamps(a)[0]
             for a in self.original.goals
             if self.schema.is_temporal(a.pred)
-            and isinstance(a.args[0], Var)
-            and a.args[0].is_written
         )
+        order = tuple(t for t in stamps if isinstance(t, Var) and t.is_written)
         return RulePlan(
             self.number,
             found.rule,
