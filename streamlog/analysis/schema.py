@@ -122,6 +122,11 @@ class Schema:
                 found.setdefault(view.of, {})[name] = view
         return found
 
+    def stream_of(self, name: str) -> str:
+        """The predicate, or the stream that it is a view of."""
+        view = self.predicates[name].view if name in self.predicates else None
+        return name if view is None else view.of
+
     def timeline(self, name: str) -> str | None:
         """The stream or view that a name stands for: `report`, `report.sys`, and `report.app` for
         the first column."""
