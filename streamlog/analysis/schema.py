@@ -27,6 +27,7 @@ from streamlog.syntax.ast import (
     Expect,
     ExpectFrom,
     ExpectNone,
+    Export,
     Fact,
     Function,
     Given,
@@ -88,6 +89,7 @@ class Schema:
     outputs: tuple[PredName, ...]
     tests: tuple[Test, ...]
     functions: dict[str, Function] = field(factory=dict)  # of Python
+    exports: tuple[PredName, ...] = ()
 
     def __getitem__(self, name: str) -> Predicate:
         return self.predicates[name]
@@ -143,6 +145,7 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
     queries = tuple(s for s in statements if isinstance(s, Query))
     outputs = tuple(p for s in statements if isinstance(s, Output) for p in s.preds)
     tests = tuple(s for s in statements if isinstance(s, Test))
+    exports = tuple(p for s in statements if isinstance(s, Export) for p in s.preds)
 
     mentions: list[Atom] = [r.head for r in rules] + [f.atom for f in facts]
     asking: tuple[Rule | Query, ...] = (*rules, *queries)
@@ -157,7 +160,7 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
     functions, wrong = declared_functions(s for s in statements if isinstance(s, Function))
     diagnostics += wrong
     diagnostics += check_calls(asking, functions)
-    diagnostics += _unknown(outputs, tests, arities)
+    diagnostics += _unknown((*outputs, *exports), tests, arities)
     diagnostics += _named_columns(outputs, declared, arities)
 
     temporal = temporal_predicates(
@@ -177,7 +180,7 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
         predicates[name] = Predicate(name, arity, kind, name in temporal, span, declared.get(name))
     diagnostics += _slips(predicates, defined)
     diagnostics += _beyond_time(facts, temporal)
-    schema = Schema(predicates, rules, facts, queries, outputs, tests, functions)
+    schema = Schema(predicates, rules, facts, queries, outputs, tests, functions, exports)
     return schema, tuple(diagnostics)
 
 
@@ -368,7 +371,7 @@ def _named_columns(
 
 
 def _unknown(
-    outputs: Iterable[PredName], tests: Iterable[Test], arities: dict[str, tuple[int, Span]]
+    named: Iterable[PredName], tests: Iterable[Test], arities: dict[str, tuple[int, Span]]
 ) -> Iterator[Diagnostic]:
     def check(name: str, span: Span) -> Iterator[Diagnostic]:
         if name not in arities:
@@ -380,8 +383,8 @@ def _unknown(
                 help=f"did you mean `{near}`?" if near else (),
             )
 
-    for output in outputs:
-        yield from check(output.name, output.span)
+    for pred in named:
+        yield from check(pred.name, pred.span)
     for test in tests:
         for step in test.steps:
             match step:

@@ -9,9 +9,11 @@ from typing import Any, TypeAlias
 
 from attrs import field, frozen
 
+from streamlog.analysis.modules import files_of, merged
 from streamlog.compiler import Mode
-from streamlog.diagnostics import Diagnostic, Source
-from streamlog.syntax.ast import Module, Use
+from streamlog.diagnostics import Diagnostic, Source, Span
+from streamlog.syntax.ast import Use
+from streamlog.syntax.load import File
 
 
 @frozen
@@ -42,18 +44,19 @@ class Loaded:
 
     path: Path
     source: Source
-    module: Module = field(repr=False)  # with what it uses
+    file: File = field(repr=False)  # with what it uses
     diagnostics: tuple[Diagnostic, ...]
 
     @property
     def text(self) -> str:
-        """As it stands; where it uses other files, all statements one after the other."""
-        from streamlog.syntax.parse import parse
-
-        alone, _ = parse(self.source)
-        if not any(isinstance(s, Use) for s in alone.statements):
+        """As it stands; where it uses other files, all statements one after the other. With an
+        alias that cannot be: then it goes on using them."""
+        files = files_of(self.file)
+        uses = [s for file in files for s in file.statements if isinstance(s, Use)]
+        if not uses or any(use.alias for use in uses):
             return self.source.text
-        return "".join(f"{s.span.text}\n" for s in self.module.statements)
+        module, _ = merged(self.file, Span(self.source, 0, 0))
+        return "".join(f"{s.span.text}\n" for s in module.statements)
 
 
 @frozen(slots=False)

@@ -145,8 +145,9 @@ def suite_of(path: str, *, batch: bool = False) -> Suite:
     """The tests that a file itself contains, not those of files it uses; `batch`: a program that
     is refused in a stream is run over stored data."""
     stream = compile_target(path, mode=Mode.STREAM)
-    parsed = stream.parsed.statements if isinstance(stream, Parsed) else ()
-    tests = tuple(s for s in parsed if isinstance(s, Test))
+    statements = stream.module.statements if isinstance(stream, Parsed) else ()
+    own = (s for s in statements if s.span.source is stream.source)
+    tests = tuple(s for s in own if isinstance(s, Test))
     if isinstance(stream, Program):
         return Suite(path, stream, stream, tests)
     stored: Program | None = None

@@ -5,7 +5,17 @@ from __future__ import annotations
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.literals import UNIT_SLIPS, UNITS
-from streamlog.syntax.scan import ARROW, BOOL, NOT, NUMBER, QUERY, TEXT, VARIABLE, WORDS
+from streamlog.syntax.scan import (
+    ARROW,
+    BOOL,
+    NOT,
+    NUMBER,
+    QUALIFIED,
+    QUERY,
+    TEXT,
+    VARIABLE,
+    WORDS,
+)
 from streamlog.syntax.tokens import Tokens
 
 _WRITE = {
@@ -29,7 +39,7 @@ _WRITE = {
 }
 # Closing things first: they are the likeliest to be missing.
 _ORDER = ("`)`", "`>`", "`}`", "`{`", "`(`", "`,`", "`.`", "`<-`", "`:`", "`..`")
-_DECLARATIONS = ("stream", "table", "output", "use", "test")
+_DECLARATIONS = ("stream", "table", "output", "use", "export", "extend", "test")
 
 
 def syntax_error(tokens: Tokens) -> Diagnostic:
@@ -103,6 +113,13 @@ def _help(tokens: Tokens, at: int, expected: list[str]) -> tuple[str, ...]:
         return ("a comparison cannot be an argument",)
     if kind in (NOT, BOOL) and text.isalpha():
         return (f'`{text}` is a reserved word; as a text write "{text}"',)
+    near = tokens.rfind(QUALIFIED, 0 if tokens[0] == "o" else max(0, at - 2), at + 1)
+    if near >= 0:
+        name = tokens.text(near)
+        return (
+            f"`{name}` is one name: if the dot ends a statement, write a blank behind it",
+            f'a text with a dot is written in quotes, "{name}"',
+        )
     return _comment_help(tokens, at)
 
 

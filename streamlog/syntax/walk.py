@@ -59,6 +59,8 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     ast.Stream: ("columns", "options", "where"),
     ast.Table: ("columns", "options", "where"),
     ast.Output: ("preds",),
+    ast.Export: ("preds",),
+    ast.Extend: ("preds",),
     ast.Arrive: ("atom",),
     ast.Given: ("pred",),
     ast.Advance: ("time",),
