@@ -54,8 +54,9 @@ from streamlog.stages import (
     Typed,
 )
 from streamlog.syntax.ast import Module, Rule
-from streamlog.syntax.load import load, read, root_of
+from streamlog.syntax.load import load, read
 from streamlog.syntax.parse import parse
+from streamlog.syntax.root import root_of
 from streamlog.syntax.walk import atoms, variables
 
 # What the passes are for, and what comes out at their end.

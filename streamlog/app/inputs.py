@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,6 +33,26 @@ python_option = click.option(
     show_envvar=True,
     help="Execute the Python files from which the program has functions.",
 )
+
+
+def targets_argument(command: Any) -> Any:
+    """The PATHs of a command; without any, the project that the current folder lies in."""
+
+    def chosen(
+        ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        if value or ctx.resilient_parsing:
+            return value
+        from streamlog.app.project import project_here
+
+        here = project_here()
+        if here is None:
+            raise click.UsageError("missing PATH...: this folder does not lie in a project")
+        return (here,)
+
+    return click.argument("targets", metavar="[PATH]...", nargs=-1, type=TARGET, callback=chosen)(
+        command
+    )
 
 
 def files_of(targets: Iterable[str], *, to_write: bool = False) -> list[str]:
@@ -69,10 +89,12 @@ def _below(folder: str) -> Iterator[str]:
 def compile_target(path: str, *, mode: Mode, until: str | None = None) -> Compilation:
     """Compile a file, or standard input as if it lay in the current folder."""
     from streamlog.compiler import compile_file, compile_source
+    from streamlog.syntax.root import project_of
 
     if path != STDIN:
         return compile_file(Path(path), mode=mode, until=until)
-    return compile_source(read_stdin(), mode=mode, root=Path.cwd(), until=until)
+    here = Path.cwd()
+    return compile_source(read_stdin(), mode=mode, root=project_of(here) or here, until=until)
 
 
 def read_stdin() -> Source:

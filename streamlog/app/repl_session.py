@@ -33,6 +33,7 @@ from streamlog.syntax import load
 from streamlog.syntax.ast import Fact, Query, Test, Type
 from streamlog.syntax.parse import parse
 from streamlog.syntax.pretty import pretty
+from streamlog.syntax.root import root_of
 from streamlog.syntax.scan import scan
 from streamlog.syntax.walk import atoms, variables
 
@@ -169,7 +170,7 @@ class Session:
         if isinstance(source, Diagnostic):
             raise Refused([source])
         module, wrong = parse(source)
-        file, more = load.load(module, load.root_of(path))
+        file, more = load.load(module, root_of(path), self.state.used)
         loaded = Loaded(path, source, file, (*wrong, *more))
         new = evolve(self.state, files=(*self.state.files, loaded))
         program = self._accepted(new)
@@ -251,8 +252,7 @@ class Session:
         """The texts as one program."""
         source = Source(TYPED, state.text_of_typed)
         typed, wrong = parse(source)
-        used = (f for loaded in state.files for f in files_of(loaded.file))
-        file, more = load.load(typed, load.root_of(Path(TYPED)), used)
+        file, more = load.load(typed, root_of(Path(TYPED)), state.used)
         found = [*wrong, *more, *(d for loaded in state.files for d in loaded.diagnostics)]
         # What is typed adds to what was loaded, as if it stood in the same file.
         session = load.joined([*(loaded.file for loaded in state.files), file])

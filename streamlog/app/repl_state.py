@@ -79,6 +79,11 @@ class State:
         return "\n".join([*parts, *([self.text_of_typed] if self.typed else [])])
 
     @property
+    def used(self) -> list[File]:
+        """The files that those loaded use."""
+        return [file for loaded in self.files for file in files_of(loaded.file)]
+
+    @property
     def root(self) -> Path:
         """The folder below which the program finds its files: that of what was loaded."""
         folders = [str(file.path.resolve().parent) for file in self.files]

@@ -66,6 +66,15 @@ class Suite:
     tests: tuple[Test, ...]
     stored: Program | None = None
 
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The other files with tests that the program is made of."""
+        if not isinstance(self.stream, Parsed):
+            return ()
+        statements = self.stream.module.statements
+        tested = {s.span.source.path for s in statements if isinstance(s, Test)}
+        return tuple(f.path for f in self.stream.files[1:] if f.path in tested)
+
     def program_of(self, test: Test) -> Program | None:
         return self.program or (self.stored if refusals_of(test) else None)
 

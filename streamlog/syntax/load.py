@@ -10,8 +10,7 @@ from attrs import define, evolve, field
 from streamlog.diagnostics import Diagnostic, Source, Span, finding
 from streamlog.syntax.ast import Function, Module, Statement, Use
 from streamlog.syntax.parse import parse
-
-PROJECT = "streamlog.toml"  # at the root of a project
+from streamlog.syntax.root import PROJECT
 
 
 @define(eq=False)
@@ -35,17 +34,6 @@ def joined(files: Iterable[File]) -> File:
                 made.uses[len(made.statements)] = file.uses[at]
             made.statements.append(statement)
     return made
-
-
-def project_of(folder: Path) -> Path | None:
-    """The root of the project that a folder lies in."""
-    return next((f for f in (folder, *folder.parents) if (f / PROJECT).is_file()), None)
-
-
-def root_of(path: Path) -> Path:
-    """The folder below which a program may use files: its project's, or its own."""
-    folder = path.resolve().parent
-    return project_of(folder) or folder
 
 
 def load(
