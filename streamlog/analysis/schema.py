@@ -12,6 +12,7 @@ from streamlog.analysis.builtins import GOALS, TICK, TIMESTAMPS
 from streamlog.analysis.calls import check_calls, declared_functions
 from streamlog.analysis.column_names import column_names
 from streamlog.analysis.column_relations import ColumnRelation, broken_by, relations_of, unfit
+from streamlog.analysis.slips import slips
 from streamlog.analysis.temporal import temporal_predicates
 from streamlog.codes import SEVERITIES
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
@@ -206,7 +207,24 @@ def _declare(new: Stream | Table, declared: dict[str, Stream | Table]) -> Iterat
             "a stream's first column is its timestamp",
             help=f"write `stream {new.name}(T: time, …)`, or `table {new.name}` without time",
         )
+    if isinstance(new, Stream) and new.columns and new.columns[0].type not in (*TIMESTAMPS, None):
+        yield _no_timestamp(new)
     yield from unfit(new)
+
+
+def _no_timestamp(stream: Stream) -> Diagnostic:
+    first = stream.columns[0]
+    message = f"the timestamp of `{stream.name}` is declared {first.type}"
+    label = "a stream's first column is its timestamp"
+    time = next((c for c in stream.columns if c.type is Type.TIME), None)
+    if time is None:
+        help = (
+            "a timestamp is a `time`, or an `int` for logical time; without timestamps, declare a"
+        )
+        return finding("SL0308", message, first.span, label, help=f"{help} `table`")
+    columns = ", ".join(map(pretty, (time, *(c for c in stream.columns if c is not time))))
+    help = f"put it first: `stream {stream.name}({columns})`; data are read by the names of columns"
+    return finding("SL0308", message, first.span, label, related=[(time.span, "")], help=help)
 
 
 def _builtin(name: str, span: Span) -> Diagnostic:
@@ -276,20 +294,29 @@ def _heads(
                 help=f"rename the head, or drop the declaration of `{name}`",
             )
     for fact in facts:
-        if fact.atom.pred in GOALS:
-            yield _builtin(fact.atom.pred, fact.atom.span)
-        for arg in fact.atom.args:
-            if not isinstance(arg, Const):
-                yield finding(
-                    "SL0305",
-                    f"the fact `{fact.atom.pred}` is not made of constants alone",
-                    arg.span,
-                    "not a constant",
-                    help=_constant_for(arg),
-                )
+        atom = fact.atom
+        if atom.pred in GOALS:
+            yield _builtin(atom.pred, atom.span)
+        wrong = [arg for arg in atom.args if not isinstance(arg, Const)]
+        if wrong:
+            asked = f"a question begins with `?`: `?{pretty(atom)}.`"
+            yield finding(
+                "SL0305",
+                f"the fact `{atom.pred}` is not made of constants alone",
+                wrong[0].span,
+                "not a constant",
+                related=[(arg.span, "nor is this") for arg in wrong[1:]],
+                help=(*([asked] if _is_question(wrong) else []), _constant_for(wrong[0])),
+            )
+
+
+def _is_question(args: Iterable[Term]) -> bool:
+    return all(isinstance(arg, Var) for arg in args)
 
 
 def _constant_for(arg: Term) -> str:
+    if slip := slips([arg.span]):
+        return slip[0]
     if isinstance(arg, Var) and arg.name.strip("_"):
         return (
             "a word that starts with a capital or `_` is a variable; if it is a text, write "

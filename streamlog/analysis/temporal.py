@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from streamlog.analysis.builtins import TICK, TIMESTAMPS
 from streamlog.analysis.equations import definitions
+from streamlog.analysis.slips import slips
 from streamlog.diagnostics import Diagnostic, finding
 from streamlog.syntax.ast import (
     Agg,
@@ -174,6 +175,7 @@ def check_heads(rules: Iterable[Rule], is_temporal: Callable[[str], bool]) -> It
             clocks = (v for g in goals for v in _first_variable(g) if not v.startswith("_"))
             example = next(clocks, "T")
             rest = "".join(f", {pretty(a)}" for a in rule.head.args)
+            wrong = slips([first.span] if first else [])
             yield finding(
                 "SL0306",
                 f"`{rule.head.pred}` needs a timestamp, because `{goals[0].pred}` has one",
@@ -181,7 +183,7 @@ def check_heads(rules: Iterable[Rule], is_temporal: Callable[[str], bool]) -> It
                 "not a timestamp of the body",
                 related=[(goals[0].span, f"`{goals[0].pred}` is timestamped")],
                 help=(
-                    f"give the head a timestamp: `{rule.head.pred}({example}{rest})`",
+                    *(wrong or [f"give the head a timestamp: `{rule.head.pred}({example}{rest})`"]),
                     f"or, if `{goals[0].pred}` should have none, declare it: "
                     f"`table {goals[0].pred}(…)`",
                 ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,12 +48,24 @@ def targets_argument(command: Any) -> Any:
 
         here = project_here()
         if here is None:
-            raise click.UsageError("missing PATH...: this folder does not lie in a project")
+            raise click.UsageError(
+                "Missing argument 'PATH...': this folder does not lie in a project"
+            )
         return (here,)
 
     return click.argument("targets", metavar="[PATH]...", nargs=-1, type=TARGET, callback=chosen)(
         command
     )
+
+
+def one_file(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """A program, or standard input; of a folder, which programs there are."""
+    if value is None or value == STDIN or not Path(value).is_dir():
+        return value
+    programs = list(islice(_below(value), 4))
+    some = " or ".join(f"'{path}'" for path in programs[:3])
+    hint = f"name one of its programs, such as {some}" if programs else "it has no .slog file"
+    raise click.BadParameter(f"'{value}' is a folder; {hint}")
 
 
 def files_of(targets: Iterable[str], *, to_write: bool = False) -> list[str]:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from streamlog.app.inputs import STDIN, TARGET, batch_option, compile_target, python_option
+from streamlog.app.inputs import (
+    STDIN,
+    TARGET,
+    batch_option,
+    compile_target,
+    one_file,
+    python_option,
+)
 from streamlog.app.limits import limit_options, limits_of
 from streamlog.app.project import ENGINES, Project, project
 
@@ -24,7 +31,7 @@ _SPARK = ("partition", "files_per_batch", "kind", "master", "conf", "packages")
 
 
 @click.command("run")
-@click.argument("program", metavar="FILE", type=TARGET)
+@click.argument("program", metavar="FILE", type=TARGET, callback=one_file)
 @click.option(
     "--engine",
     type=click.Choice(ENGINES),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.literals import UNIT_SLIPS, UNITS
@@ -13,6 +15,7 @@ from streamlog.syntax.scan import (
     QUALIFIED,
     QUERY,
     TEXT,
+    TIME,
     VARIABLE,
     WORDS,
 )
@@ -37,6 +40,7 @@ _WRITE = {
     "if": "a rule is written `head <- body.`",
     "[": "there are no lists; a predicate with one fact for each element will do",
 }
+_CLOCK = re.compile(r"\d+:[\d:.]*\d(?:Z|[+-]\d{2}:?\d{2})?")
 # Closing things first: they are the likeliest to be missing.
 _ORDER = ("`)`", "`>`", "`}`", "`{`", "`(`", "`,`", "`.`", "`<-`", "`:`", "`..`")
 _DECLARATIONS = ("stream", "table", "output", "use", "export", "extend", "test")
@@ -51,9 +55,21 @@ def syntax_error(tokens: Tokens) -> Diagnostic:
     else:
         last = tokens.span(at - 1, at)
         span, found = Span(last.source, last.end - 1, last.end), "the end of the file"
-    return finding(
-        "SL0101", f"expected {wanted}, found {found}", span, help=_help(tokens, at, expected)
-    )
+    related = []
+    if "`)`" in expected and (at >= len(tokens) or tokens[at] in ".}"):
+        opening = _unclosed(tokens, at)
+        related = [(tokens.span(opening, opening + 1), "opened here")]
+    message = f"expected {wanted}, found {found}"
+    return finding("SL0101", message, span, related=related, help=_help(tokens, at, expected))
+
+
+def _unclosed(tokens: Tokens, at: int) -> int:
+    """The last parenthesis before a place that is open there."""
+    depth = 0
+    while depth <= 0:
+        at -= 1
+        depth += (tokens[at] == "(") - (tokens[at] == ")")
+    return at
 
 
 def starts_statement(tokens: Tokens, at: int) -> bool:
@@ -82,6 +98,15 @@ def _help(tokens: Tokens, at: int, expected: list[str]) -> tuple[str, ...]:
     before = tokens[at - 1] if at else ""
     if text in _WRITE and (at > 0 or kind not in WORDS):
         return (_WRITE[text],)
+    if text == "between" and at > 0 and len(tokens) > at + 1:
+        value, low = tokens.text(at - 1), tokens.text(at + 1)
+        has_high = tokens.text(min(at + 2, len(tokens) - 1)) == "and" and len(tokens) > at + 3
+        high = tokens.text(at + 3) if has_high else "9"
+        return (f"write `between({value}, {low}, {high})`, which has both ends in it",)
+    if before == TIME and kind == NUMBER and tokens[at + 1 : at + 2] == ":":
+        clock = _CLOCK.match(tokens.scan.source.text, tokens.span(at, at + 1).start)
+        if clock:
+            return (f"a timestamp is written without a blank: `{tokens.text(at - 1)}T{clock[0]}`",)
     if dot_missing and (starts_statement(tokens, at) or (kind == "}" and before != ".")):
         return ("every statement ends with `.`: is one missing before this?",)
     capital = at if kind == VARIABLE and tokens[at + 1 : at + 2] == "(" else at - 1

@@ -103,4 +103,4 @@ def test_what_is_wrong_with_it(run, project: Path, text: str, message: str) -> N
 def test_outside_of_a_project(run, tmp_path: Path) -> None:
     found = run("check")
     assert found.exit_code == 2
-    assert "missing PATH...: this folder does not lie in a project" in found.stderr
+    assert "Missing argument 'PATH...': this folder does not lie in a project" in found.stderr
