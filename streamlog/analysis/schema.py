@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from attrs import field, frozen
@@ -12,14 +12,11 @@ from streamlog.analysis.builtins import GOALS, TICK, TIMESTAMPS
 from streamlog.analysis.calls import check_calls, declared_functions
 from streamlog.analysis.column_names import column_names
 from streamlog.analysis.column_relations import ColumnRelation, broken_by, relations_of, unfit
-from streamlog.analysis.slips import slips
+from streamlog.analysis.facts import beyond_time, constant_for, not_of_constants, outside
 from streamlog.analysis.temporal import temporal_predicates
 from streamlog.codes import SEVERITIES
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.ast import (
-    FIRST_INSTANT,
-    LAST_INSTANT,
-    LOGICAL_TIME,
     Advance,
     Arrive,
     Atom,
@@ -41,10 +38,8 @@ from streamlog.syntax.ast import (
     Rule,
     Stream,
     Table,
-    Term,
     Test,
     Type,
-    Var,
 )
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import atoms
@@ -155,7 +150,7 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
     arities, wrong = _arities(declared, mentions)
     diagnostics += wrong
     diagnostics += _heads(rules, facts, declared)
-    diagnostics += _outside(facts, declared)
+    diagnostics += outside(facts, declared)
     for name, declaration in declared.items():
         diagnostics += broken_by([f for f in facts if f.atom.pred == name], declaration)
     functions, wrong = declared_functions(s for s in statements if isinstance(s, Function))
@@ -180,7 +175,7 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
             kind = Kind.STREAM if name in temporal else Kind.TABLE
         predicates[name] = Predicate(name, arity, kind, name in temporal, span, declared.get(name))
     diagnostics += _slips(predicates, defined)
-    diagnostics += _beyond_time(facts, temporal)
+    diagnostics += beyond_time(facts, temporal)
     schema = Schema(predicates, rules, facts, queries, outputs, tests, functions, exports)
     return schema, tuple(diagnostics)
 
@@ -294,70 +289,9 @@ def _heads(
                 help=f"rename the head, or drop the declaration of `{name}`",
             )
     for fact in facts:
-        atom = fact.atom
-        if atom.pred in GOALS:
-            yield _builtin(atom.pred, atom.span)
-        wrong = [arg for arg in atom.args if not isinstance(arg, Const)]
-        if wrong:
-            asked = f"a question begins with `?`: `?{pretty(atom)}.`"
-            yield finding(
-                "SL0305",
-                f"the fact `{atom.pred}` is not made of constants alone",
-                wrong[0].span,
-                "not a constant",
-                related=[(arg.span, "nor is this") for arg in wrong[1:]],
-                help=(*([asked] if _is_question(wrong) else []), _constant_for(wrong[0])),
-            )
-
-
-def _is_question(args: Iterable[Term]) -> bool:
-    return all(isinstance(arg, Var) for arg in args)
-
-
-def _constant_for(arg: Term) -> str:
-    if slip := slips([arg.span]):
-        return slip[0]
-    if isinstance(arg, Var) and arg.name.strip("_"):
-        return (
-            "a word that starts with a capital or `_` is a variable; if it is a text, write "
-            f'`"{arg.name}"`'
-        )
-    return "write the value itself; only a rule with a body can compute one"
-
-
-def _outside(facts: Iterable[Fact], declared: dict[str, Stream | Table]) -> Iterator[Diagnostic]:
-    """Facts that lie outside the range of their column, on which the contract relies."""
-    for fact in facts:
-        declaration = declared.get(fact.atom.pred)
-        for arg, column in zip(
-            fact.atom.args, declaration.columns if declaration else (), strict=False
-        ):
-            if not isinstance(arg, Const) or column.low is None or column.high is None:
-                continue
-            low, value, high = column.low.value, arg.value, column.high.value
-            if isinstance(value, str) or isinstance(low, str) or isinstance(high, str):
-                continue
-            if not low <= value <= high:
-                yield finding(
-                    "SL0301",
-                    f"{pretty(arg)} lies outside the declared range of `{column.name}`",
-                    arg.span,
-                    related=[(column.span, "declared here")],
-                    help="widen the range, or correct the fact",
-                )
-
-
-def _beyond_time(facts: Iterable[Fact], temporal: Collection[str]) -> Iterator[Diagnostic]:
-    for fact in facts:
-        match fact.atom:
-            case Atom(pred, (Const(int(time), Type.INT) as arg, *_)) if pred in temporal:
-                if not FIRST_INSTANT <= time <= LAST_INSTANT:
-                    yield finding(
-                        "SL0301",
-                        f"{time} is not a valid timestamp: {LOGICAL_TIME}",
-                        arg.span,
-                        help="correct the fact, or count in larger steps",
-                    )
+        if fact.atom.pred in GOALS:
+            yield _builtin(fact.atom.pred, fact.atom.span)
+        yield from not_of_constants(fact.atom)
 
 
 def _named_columns(
@@ -457,7 +391,7 @@ def _arity_in_test(atom: Atom, arities: dict[str, tuple[int, Span]]) -> Iterator
                 "a test speaks of constants only",
                 arg.span,
                 "not a constant",
-                help=_constant_for(arg),
+                help=constant_for(arg),
             )
 
 

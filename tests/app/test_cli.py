@@ -42,7 +42,6 @@ def test_an_unknown_command(run) -> None:
     assert result.exit_code == 2
     assert "there is no command `chekc`; did you mean `check`?" in result.stderr
     assert "there is no command `xyz`; the commands are check, test," in run("xyz").stderr
-    assert "No such option: -x" in run("-x").stderr
 
 
 @pytest.mark.parametrize("command", ["run", "repl"])
