@@ -115,10 +115,11 @@ def kept_for_ever(promised: Contract) -> Iterator[Diagnostic]:
 
 def _unread(schema: Schema, promised: Contract, source: Source) -> Iterator[Diagnostic]:
     """Once a program says what its answers are, everything should lead to one of them."""
-    if not schema.rules or not (schema.outputs or schema.queries):
+    has_answers = bool(schema.outputs or schema.queries)
+    if not schema.rules or not (has_answers or schema.exports):
         return
-    read = {a.pred for r in schema.rules for a in atoms(r.body)} | set(promised.outputs)
-    read |= {p.name for p in schema.exports}
+    read = {a.pred for r in schema.rules for a in atoms(r.body)} | {p.name for p in schema.exports}
+    read |= set(promised.outputs) if has_answers else set()
     read |= {a.pred for q in schema.queries for a in atoms(q.body)}
     if TICK in read:  # it asks every stream
         read |= set(schema.streams)
@@ -134,6 +135,8 @@ def _unread(schema: Schema, promised: Contract, source: Source) -> Iterator[Diag
     for name, predicate in schema.predicates.items():
         if predicate.span.source is not source:
             continue
+        if not has_answers and predicate.kind is not Kind.DERIVED:
+            continue  # for the files that use this one
         if name not in read and (predicate.kind is Kind.DERIVED or predicate.declaration):
             derived = predicate.kind is Kind.DERIVED
             yield finding(

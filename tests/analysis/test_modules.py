@@ -205,6 +205,11 @@ def test_what_other_files_may_read_is_not_unread(files: Files) -> None:
         assert [d.code for d in compile_file(path).diagnostics] == []
 
 
+def test_a_file_for_others_has_unread_helpers_all_the_same(files: Files) -> None:
+    lib = "stream u(T: time). export p. p(T) <- s(T). q(T) <- s(T)."
+    assert [d.message for d in compile_file(files(lib)).diagnostics] == ["nothing reads `q`"]
+
+
 def test_paths_count_from_the_root_of_a_project(files: Files, tmp_path: Path) -> None:
     rule = 'use "lib/a.slog" as a. output a.p.'
     files("", rules__main=rule, lib__a='use "lib/b.slog".', lib__b=LIB)
