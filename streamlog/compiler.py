@@ -92,7 +92,7 @@ def _parse(text: Compilation) -> Parsed:
 
 def _load(program: Parsed) -> Parsed:
     main, diagnostics = load(program.module, program.root)
-    module, more = merged(main, program.module.span)
+    module, more = merged(main)
     files = tuple(file.source for file in files_of(main))
     return program.to(Parsed, (*diagnostics, *more), module=module, files=files)
 

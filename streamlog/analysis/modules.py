@@ -36,13 +36,13 @@ from streamlog.syntax.pretty import is_bare
 from streamlog.syntax.walk import Node, transform, walk
 
 
-def merged(main: File, span: Span) -> tuple[Module, tuple[Diagnostic, ...]]:
+def merged(main: File) -> tuple[Module, tuple[Diagnostic, ...]]:
     """All statements in the order of the text, those of a file where it is used first."""
     if not main.uses and not any(map(_speaks_of_files, walk(main.statements))):
-        return Module(tuple(main.statements), span=span), ()
+        return evolve(main.module, statements=tuple(main.statements)), ()
     names = _Names(main)
     statements = tuple(names.statements(main, set()))
-    return Module(statements, span=span), tuple(names.diagnostics)
+    return evolve(main.module, statements=statements), tuple(names.diagnostics)
 
 
 def files_of(main: File) -> tuple[File, ...]:
@@ -320,6 +320,8 @@ def _of_alias(scope: _Scope, qualified: str, span: Span) -> str | Diagnostic:
     if name in public:
         return used.name_of(name)
     definer = used.definer(name)
+    if definer is None and not all(s.file.is_whole for s in used.reach):
+        return used.name_of(name)  # it may be in what could not be read
     if definer is None:
         near = did_you_mean(name, public)
         return finding(

@@ -79,13 +79,18 @@ def command(
         raise click.UsageError("--dump-after and --format both write to standard output")
     files = files_of(targets)
     mode = Mode.BATCH if batch else Mode.STREAM
-    found: list[Diagnostic] = []
+    own: list[Diagnostic] = []
+    others: list[Diagnostic] = []
     for file in files:
         compilation = compile_target(file, mode=mode, until=dump_after)
-        found += compilation.diagnostics
+        for finding in compilation.diagnostics:
+            (own if finding.span.source == compilation.source else others).append(finding)
         if dump_after:
             _dump(compilation, dump_after, title=file if len(files) > 1 else None)
-    # A file that several programs use is compiled with each; its findings are reported once.
+    # A file that several programs use is compiled with each; its findings are reported once, with
+    # the names that predicates have in the file itself.
+    places = {(d.code, d.span): d for d in (*reversed(others), *reversed(own))}
+    found = [*own, *(d for d in others if places[d.code, d.span] is d)]
     report(in_order(found), form, len(files))
     strict = any(project(file).strict for file in files if file != STDIN)
     worst = (Severity.ERROR, Severity.WARNING) if strict else (Severity.ERROR,)

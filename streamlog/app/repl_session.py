@@ -18,7 +18,7 @@ from streamlog.analysis.types import settled
 from streamlog.app.repl_state import Advance, Arrive, End, Event, Loaded, State
 from streamlog.app.ruletest import Options, Suite, Verdict, run_test
 from streamlog.compiler import Mode, Program, compile_module
-from streamlog.diagnostics import Diagnostic, Source, Span, finding
+from streamlog.diagnostics import Diagnostic, Source, finding
 from streamlog.kernel import Kernel
 from streamlog.runtime.engine import Engine, EngineError
 from streamlog.runtime.executor import ExecutorFactory, Limits, Row
@@ -181,7 +181,7 @@ class Session:
         schema = program.schema
         facts.sort(key=lambda a: a.row[0] if schema[a.pred].kind is Kind.STREAM else 0)
         yield from self._change(evolve(new, events=(*new.events, *facts)), program)
-        named, _ = merged(file, module.span)
+        named, _ = merged(file)
         for statement in named.statements:
             if isinstance(statement, Query):
                 yield self.ask(pretty(statement))
@@ -256,7 +256,7 @@ class Session:
         found = [*wrong, *more, *(d for loaded in state.files for d in loaded.diagnostics)]
         # What is typed adds to what was loaded, as if it stood in the same file.
         session = load.joined([*(loaded.file for loaded in state.files), file])
-        module, more = merged(session, Span(source, 0, len(source.text)))
+        module, more = merged(session)
         # A query asks once, when it is typed or loaded; it makes nothing an output.
         asking_none = tuple(s for s in module.statements if not isinstance(s, Query))
         module = evolve(module, statements=asking_none)

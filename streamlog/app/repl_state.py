@@ -11,9 +11,10 @@ from attrs import field, frozen
 
 from streamlog.analysis.modules import files_of, merged
 from streamlog.compiler import Mode
-from streamlog.diagnostics import Diagnostic, Source, Span
+from streamlog.diagnostics import Diagnostic, Source
 from streamlog.syntax.ast import Use
 from streamlog.syntax.load import File
+from streamlog.syntax.root import project_of
 
 
 @frozen
@@ -55,7 +56,7 @@ class Loaded:
         uses = [s for file in files for s in file.statements if isinstance(s, Use)]
         if not uses or any(use.alias for use in uses):
             return self.source.text
-        module, _ = merged(self.file, Span(self.source, 0, 0))
+        module, _ = merged(self.file)
         return "".join(f"{s.span.text}\n" for s in module.statements)
 
 
@@ -84,7 +85,12 @@ class State:
         return [file for loaded in self.files for file in files_of(loaded.file)]
 
     @property
-    def root(self) -> Path:
-        """The folder below which the program finds its files: that of what was loaded."""
+    def folder(self) -> Path:
+        """The folder of what was loaded."""
         folders = [str(file.path.resolve().parent) for file in self.files]
         return Path(os.path.commonpath(folders)) if folders else Path.cwd()
+
+    @property
+    def root(self) -> Path:
+        """The folder below which the program finds its files."""
+        return project_of(self.folder) or self.folder

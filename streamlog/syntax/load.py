@@ -18,16 +18,21 @@ class File:
     """The statements of a file; each `use` with the file that it names, unless that cannot be
     had."""
 
-    source: Source
+    module: Module  # as it was read
     path: Path | None = None  # None: of a text that is no file
     statements: list[Statement] = field(factory=list)
     uses: dict[int, File] = field(factory=dict)  # by the place of the `use` among the statements
+    is_whole: bool = True  # all statements could be read
+
+    @property
+    def source(self) -> Source:
+        return self.module.span.source
 
 
 def joined(files: Iterable[File]) -> File:
     """Files as if they were one: the statements of the first, then those of the next."""
     *others, last = files
-    made = File(last.source)
+    made = File(last.module)
     for file in (*others, last):
         for at, statement in enumerate(file.statements):
             if at in file.uses:
@@ -43,8 +48,8 @@ def load(
     are known are not read again."""
     source = module.span.source
     if not any(isinstance(s, Use | Function) for s in module.statements):
-        return File(source, None, list(module.statements)), ()
-    main = File(source)
+        return File(module, None, list(module.statements)), ()
+    main = File(module)
     loader = _Loader(root)
     loader.files.update((file.path, file) for file in known if file.path)
     folder = root
@@ -52,7 +57,7 @@ def load(
         path = Path(source.path).resolve()
         path = path if path.is_relative_to(root.resolve()) else (root / path.name).resolve()
         loader.files[path], folder = main, path.parent
-    loader.fill(main, module, folder)
+    loader.fill(main, folder)
     return main, tuple(loader.diagnostics)
 
 
@@ -64,8 +69,8 @@ class _Loader:
         self.files: dict[Path, File] = {}
         self.diagnostics: list[Diagnostic] = []
 
-    def fill(self, file: File, module: Module, folder: Path | None) -> None:
-        for statement in module.statements:
+    def fill(self, file: File, folder: Path | None) -> None:
+        for statement in file.module.statements:
             if isinstance(statement, Use | Function):
                 found = self._locate(statement, self.base or folder)
                 if isinstance(found, Diagnostic):
@@ -89,8 +94,9 @@ class _Loader:
                 return None
             module, diagnostics = parse(source)
             self.diagnostics += diagnostics
-            self.files[path] = File(source, path)
-            self.fill(self.files[path], module, path.parent)
+            is_whole = not any(d.is_error for d in diagnostics)
+            self.files[path] = File(module, path, is_whole=is_whole)
+            self.fill(self.files[path], path.parent)
         return self.files[path]
 
     def _locate(self, use: Use | Function, folder: Path | None) -> Path | Diagnostic:

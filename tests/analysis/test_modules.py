@@ -192,6 +192,11 @@ def test_an_alias_of_two_files(files: Files) -> None:
     assert errors(inherited) == [("SL0208", "`m` stands for two files")]
 
 
+def test_what_cannot_be_read_is_the_only_error(files: Files) -> None:
+    main = files('use "lib.slog" as m. o(T, X) <- m.p(T, X).', lib="export p. p(T, X) <- q(T X).")
+    assert [code for code, _ in errors(main)] == ["SL0101"]
+
+
 def test_a_missing_file_is_the_only_error(files: Files) -> None:
     assert [c for c, _ in errors(files('use "no.slog" as m. o(T) <- m.p(T).'))] == ["SL0107"]
 

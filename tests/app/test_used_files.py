@@ -62,6 +62,15 @@ def test_findings_and_pictures(run, write, program: Path) -> None:
     assert "SL0209" in run("check", "--format", "sarif", "main.slog").stdout
 
 
+def test_findings_of_a_used_file_are_reported_once(run, write, program: Path) -> None:
+    write("auth.slog", AUTH.replace("T - 9 <= T0, ", "").replace("T0 < T", "T0 < T, T0 != 7"))
+    alone = run("check", "auth.slog").stderr
+    assert "every fact of `tried` is kept forever" in alone
+    together = run("check", ".").stderr
+    assert together == alone.replace("checked 1 file", "checked 2 files")
+    assert "every fact of `auth.tried` is kept forever" in run("check", "main.slog").stderr
+
+
 def test_the_standard_form(run, write) -> None:
     text = 'use   "auth.slog"   as auth .\nexport  p,q.\nextend auth.failed.\n'
     path = write("a.slog", text + "auth.failed( T,U ) <- not  auth.on,auth.p(T,U).\n")
