@@ -9,7 +9,7 @@ files: a qualified name is to them a name like any other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import PurePosixPath
 
 from attrs import evolve, field, frozen
@@ -41,7 +41,7 @@ def merged(main: File) -> tuple[Module, tuple[Diagnostic, ...]]:
     if not main.uses and not any(map(_speaks_of_files, walk(main.statements))):
         return evolve(main.module, statements=tuple(main.statements)), ()
     names = _Names(main)
-    statements = tuple(names.statements(main, set()))
+    statements = tuple(names.statements(main))
     return evolve(main.module, statements=statements), tuple(names.diagnostics)
 
 
@@ -189,20 +189,17 @@ class _Names:
 
     # --------------------------------------------------------------------- the statements
 
-    def statements(self, file: File, seen: set[File]) -> Iterator[Statement]:
-        seen.add(file)
-        scope = self.scopes[file]
-        for at, statement in enumerate(file.statements):
+    def statements(self, main: File) -> Iterator[Statement]:
+        for file, statement in _in_order(main):
+            scope = self.scopes[file]
             if isinstance(statement, Use):
-                used = file.uses.get(at)
-                if used is not None and used not in seen:
-                    yield from self.statements(used, seen)
+                pass  # what it stands for comes behind it
             elif isinstance(statement, Output | Query) and scope.prefix:
                 pass  # the answers of that file on its own, not of this program
             else:
                 if isinstance(statement, Rule | Fact):
                     self._check_head(scope, statement)
-                named = transform(statement, lambda node: self._named(scope, node))
+                named = transform(statement, partial(self._named, scope))
                 if not isinstance(statement, Extend):
                     yield named
 
@@ -233,25 +230,42 @@ class _Names:
         atom = statement.head if isinstance(statement, Rule) else statement.atom
         if "." not in atom.pred or atom.pred in scope.extended:
             return
-        if isinstance(_of_alias(scope, atom.pred, atom.span), Diagnostic):
+        alias, name = atom.pred.split(".", 1)
+        used, _ = scope.visible_aliases.get(alias, (None, None))
+        if used is None or name not in used.public:
             return  # `_named` says it
-        alias, name = atom.pred.split(".")
-        used, _ = scope.visible_aliases[alias]
         definer = used.definer(name)
         if isinstance(statement, Fact) and (definer is None or name in definer.declared):
             return
-        place = used.mentioned[name] if definer is None else definer.defined[name]
+        places = [s.defined.get(name) or s.mentioned.get(name) for s in used.reach]
         self.diagnostics.append(
             finding(
                 "SL0208",
                 f"`{atom.pred}` belongs to another file",
                 atom.span,
                 "defined here, too",
-                related=[(place, "its file")],
+                related=[(place, "its file") for place in places if place][:1],
                 help=f"if this is to add to it, write `extend {atom.pred}.`; else choose a name"
                 " of this file",
             )
         )
+
+
+def _in_order(main: File) -> Iterator[tuple[File, Statement]]:
+    """The statements of a file, behind a `use` those of the file that it is the first to name."""
+    seen = {main}
+    stack = [(main, iter(enumerate(main.statements)))]
+    while stack:
+        file, rest = stack[-1]
+        at, statement = next(rest, (0, None))
+        if statement is None:
+            stack.pop()
+            continue
+        yield file, statement
+        used = file.uses.get(at)
+        if used is not None and used not in seen:
+            seen.add(used)
+            stack.append((used, iter(enumerate(used.statements))))
 
 
 def _uses(file: File) -> Iterator[tuple[Use, File]]:

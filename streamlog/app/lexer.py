@@ -260,6 +260,8 @@ def _types(scanned: Scan, start: int, end: int, place: _Place) -> Iterator[_Toke
             yield Name.Attribute
         elif kind == VARIABLE and place in (_Place.FORM, _Place.FUNCTION):
             yield Name
+        elif kind == VARIABLE and place is _Place.USE:
+            yield Name.Namespace
         elif kind == VARIABLE and place is _Place.CODE:
             yield Name.Constant
         elif kind in "<>" and place in (_Place.TERMS, _Place.LIMIT):

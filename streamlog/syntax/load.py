@@ -57,7 +57,9 @@ def load(
         path = Path(source.path).resolve()
         path = path if path.is_relative_to(root.resolve()) else (root / path.name).resolve()
         loader.files[path], folder = main, path.parent
-    loader.fill(main, folder)
+    loader.pending.append((main, folder))
+    while loader.pending:
+        loader.fill(*loader.pending.pop())
     return main, tuple(loader.diagnostics)
 
 
@@ -67,6 +69,7 @@ class _Loader:
         # Paths count from the root of the project or else from the file itself.
         self.base = root if root is not None and (root / PROJECT).is_file() else None
         self.files: dict[Path, File] = {}
+        self.pending: list[tuple[File, Path | None]] = []  # read, but not looked into
         self.diagnostics: list[Diagnostic] = []
 
     def fill(self, file: File, folder: Path | None) -> None:
@@ -96,7 +99,7 @@ class _Loader:
             self.diagnostics += diagnostics
             is_whole = not any(d.is_error for d in diagnostics)
             self.files[path] = File(module, path, is_whole=is_whole)
-            self.fill(self.files[path], path.parent)
+            self.pending.append((self.files[path], path.parent))
         return self.files[path]
 
     def _locate(self, use: Use | Function, folder: Path | None) -> Path | Diagnostic:

@@ -103,6 +103,8 @@ def _help(tokens: Tokens, at: int, expected: list[str]) -> tuple[str, ...]:
         has_high = tokens.text(min(at + 2, len(tokens) - 1)) == "and" and len(tokens) > at + 3
         high = tokens.text(at + 3) if has_high else "9"
         return (f"write `between({value}, {low}, {high})`, which has both ends in it",)
+    if "an alias" in expected and kind == VARIABLE:
+        return (f"an alias begins with a lower-case letter: `{text.lower()}`",)
     if before == TIME and kind == NUMBER and tokens[at + 1 : at + 2] == ":":
         clock = _CLOCK.match(tokens.scan.source.text, tokens.span(at, at + 1).start)
         if clock:

@@ -91,6 +91,15 @@ def test_files_that_use_each_other(files: Files) -> None:
     assert "a.p(T) <- s(T), r(T)." in statements(main)
 
 
+def test_a_long_chain_of_files(files: Files) -> None:
+    links = {f"f{n}": f'use "f{n + 1}.slog".' for n in range(600)}
+    main = files('use "f0.slog".', **links, f600="p(1).")
+    assert statements(main) == ["p(1)."]
+    aliased = {name: text.replace('.slog".', '.slog" as m.') for name, text in links.items()}
+    files(main.read_text(), **aliased)
+    assert statements(main) == [f"{'m.' * 600}p(1)."]
+
+
 def test_tests_say_names_as_rules_do(files: Files) -> None:
     test = 'test "x" { m.s(1, 2). given m.s from "s.csv". expect m.p(1, 2). expect none m.p. }'
     inner = 'test "y" { s(1, 2). expect q(1, 2). }'
@@ -198,6 +207,8 @@ def test_what_cannot_be_read_is_the_only_error(files: Files) -> None:
 
 
 def test_a_missing_file_is_the_only_error(files: Files) -> None:
+    missing = 'use "no.slog" as m. m.p(1). m.q(T) <- s(T). extend m.r. m.r(1).'
+    assert [c for c, _ in errors(files(missing))] == ["SL0107"]
     assert [c for c, _ in errors(files('use "no.slog" as m. o(T) <- m.p(T).'))] == ["SL0107"]
 
 
