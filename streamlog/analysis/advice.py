@@ -132,7 +132,10 @@ def _unread(schema: Schema, promised: Contract, source: Source) -> Iterator[Diag
                     read.add(pred.name)
                 case Arrive() | _:
                     pass
+    read |= set(map(schema.stream_of, read))
     for name, predicate in schema.predicates.items():
+        if predicate.view is not None:
+            continue
         if predicate.span.source is not source:
             continue
         if not has_answers and predicate.kind is not Kind.DERIVED:
@@ -201,10 +204,10 @@ def _silenced(schema: Schema, promised: Contract) -> Iterator[Diagnostic]:
             continue
         for delay in entry.decided:
             rule = delay.because
-            stream = schema[delay.stream]
-            if stream.option(ARRIVES_WITHIN):
+            ways = [schema[timeline] for timeline, _ in delay.ways]
+            if any(timeline.option(ARRIVES_WITHIN) for timeline in ways):
                 continue  # the wall clock moves it on
-            if len(schema.streams) > 1 and stream.option("idle"):
+            if len(schema.streams) > 1 and any(timeline.option("idle") for timeline in ways):
                 continue  # other streams take it with them
             if rule is None or rule in reported or not delay.by or delay.by < 0:
                 continue

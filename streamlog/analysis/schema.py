@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from attrs import field, frozen
@@ -14,6 +14,7 @@ from streamlog.analysis.column_names import column_names
 from streamlog.analysis.column_relations import ColumnRelation, broken_by, relations_of, unfit
 from streamlog.analysis.facts import beyond_time, constant_for, not_of_constants, outside
 from streamlog.analysis.temporal import temporal_predicates
+from streamlog.analysis.timelines import View, add_views
 from streamlog.codes import SEVERITIES
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.ast import (
@@ -38,6 +39,7 @@ from streamlog.syntax.ast import (
     Rule,
     Stream,
     Table,
+    Term,
     Test,
     Type,
 )
@@ -59,6 +61,7 @@ class Predicate:
     temporal: bool
     span: Span = field(repr=False, eq=False)  # where it is declared, else first mentioned
     declaration: Stream | Table | None = field(default=None, repr=False, eq=False)
+    view: View | None = None  # of a stream, on another of its timelines
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -94,13 +97,64 @@ class Schema:
         return name == TICK or (name in self.predicates and self.predicates[name].temporal)
 
     @cached_property
-    def streams(self) -> tuple[str, ...]:
+    def timelines(self) -> tuple[str, ...]:
+        """All that makes progress: the streams, and their views."""
         return tuple(sorted(n for n, p in self.predicates.items() if p.kind is Kind.STREAM))
+
+    @cached_property
+    def streams(self) -> tuple[str, ...]:
+        """What comes from outside in the course of time."""
+        return tuple(n for n in self.timelines if self.predicates[n].view is None)
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
         """Streams and tables."""
-        return tuple(n for n, p in self.predicates.items() if p.kind is not Kind.DERIVED)
+        kinds = self.predicates.items()
+        return tuple(n for n, p in kinds if p.kind is not Kind.DERIVED and p.view is None)
+
+    @cached_property
+    def views(self) -> Mapping[str, Mapping[str, View]]:
+        """Of each stream with several timelines, its views on the others."""
+        found: dict[str, dict[str, View]] = {}
+        for name in self.timelines:
+            if (view := self.predicates[name].view) is not None:
+                found.setdefault(view.of, {})[name] = view
+        return found
+
+    def stream_of(self, name: str) -> str:
+        """The predicate, or the stream that it is a view of."""
+        view = self.predicates[name].view if name in self.predicates else None
+        return name if view is None else view.of
+
+    def timeline(self, name: str) -> str | None:
+        """The stream or view that a name stands for: `report`, `report.sys`, and `report.app` for
+        the first column."""
+        stream, _, column = name.rpartition(".")
+        columns = self.predicates[stream].columns if stream in self.views else ()
+        if columns and columns[0].name == column:
+            return stream
+        return name if name in self.timelines else None
+
+    def timestamps(self, atom: Atom) -> tuple[Term, ...]:
+        """The times of a timestamped goal, the one first that comes first where it is written."""
+        columns = (0, *(column for _, column in self.elsewhere.get(atom.pred, ())))
+        first = 0
+        if len(columns) > 1 and (view := self.predicates[atom.pred].view) is not None:
+            first = view.back[0]
+        return tuple(atom.args[c] for c in sorted(columns, key=lambda c: c != first) if atom.args)
+
+    @cached_property
+    def elsewhere(self) -> Mapping[str, tuple[tuple[str, int], ...]]:
+        """Of a stream or view with other timelines: their names, and in which of its columns
+        their timestamps are."""
+        found: dict[str, tuple[tuple[str, int], ...]] = {}
+        for stream, views in self.views.items():
+            named = tuple((name, view.column) for name, view in views.items())
+            found[stream] = named
+            for name, view in views.items():
+                others = ((stream, 0), *(o for o in named if o[0] != name))
+                found[name] = tuple((other, view.back[column]) for other, column in others)
+        return found
 
     @cached_property
     def rules_of(self) -> dict[str, tuple[Rule, ...]]:
@@ -136,6 +190,7 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
     for statement in statements:
         if isinstance(statement, Stream | Table):
             diagnostics += _declare(statement, declared)
+    views = add_views(declared)
     rules = tuple(s for s in statements if isinstance(s, Rule))
     facts = tuple(s for s in statements if isinstance(s, Fact))
     queries = tuple(s for s in statements if isinstance(s, Query))
@@ -173,7 +228,9 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
             kind = Kind.DERIVED
         else:
             kind = Kind.STREAM if name in temporal else Kind.TABLE
-        predicates[name] = Predicate(name, arity, kind, name in temporal, span, declared.get(name))
+        predicates[name] = Predicate(
+            name, arity, kind, name in temporal, span, declared.get(name), views.get(name)
+        )
     diagnostics += _slips(predicates, defined)
     diagnostics += beyond_time(facts, temporal)
     schema = Schema(predicates, rules, facts, queries, outputs, tests, functions, exports)

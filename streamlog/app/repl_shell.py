@@ -140,7 +140,8 @@ class Shell:
             return
         schema = self.session.program.schema
         for name, predicate in sorted(schema.predicates.items() if schema else ()):
-            yield name, predicate.kind.value
+            if predicate.view is None:
+                yield name, predicate.kind.value
         if not is_command(before):
             yield from ((word, "keyword") for word in _WORDS)
             built_in = {

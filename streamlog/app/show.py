@@ -95,7 +95,7 @@ def _by(p: PredicateContract) -> int:
 
 def _class(p: PredicateContract, contract: Contract) -> str:
     if p.kind is None:
-        return str(p.predicate.kind.value)
+        return str(p.predicate.kind.value) if p.predicate.view is None else "timeline"
     mine = [r for r in contract.rules if r.rule.head.pred == p.predicate.name]
     waits = max((r.waits for r in mine), default=0)
     words = f"waits {quantity(waits, p.clock)}" if p.kind is Class.WAITS else str(p.kind.value)
@@ -109,9 +109,13 @@ def _delay(p: PredicateContract) -> tuple[str, list[Rule | None]]:
     if _waits_for_the_end(p):
         return "end of data", [d.because for d in p.delays if d.by is None]
     later = [d.because for d in p.delays if d.by]
-    if len({d.by for d in p.delays}) == 1:
+    if len({d.by for d in p.delays}) == 1 and not any(d.instead for d in p.delays):
         return quantity(_by(p), p.clock), later
-    return "\n".join(f"{d.stream} {quantity(d.by or 0, p.clock)}" for d in p.delays), later
+    ways = (
+        " or ".join(f"{stream} {quantity(by or 0, p.clock)}" for stream, by in d.ways)
+        for d in p.delays
+    )
+    return "\n".join(ways), later
 
 
 def _kept(p: PredicateContract) -> str:
@@ -177,7 +181,10 @@ def contract_data(contract: Contract) -> dict[str, Any]:
 
 def _delay_data(delay: Delay) -> dict[str, Any]:
     because = _rule_data(delay.because) if delay.because else None
-    return {"stream": delay.stream, "by": delay.by, "because": because}
+    found: dict[str, Any] = {"stream": delay.stream, "by": delay.by, "because": because}
+    if delay.instead:
+        found["instead"] = [{"stream": stream, "by": by} for stream, by in delay.instead]
+    return found
 
 
 def _kept_data(kept: Kept) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -27,10 +28,10 @@ from streamlog.runtime.executor import (
 )
 from streamlog.runtime.history import History
 from streamlog.runtime.ingest import Check, Checker, RawRow, Reject
-from streamlog.runtime.progress import Progress
+from streamlog.runtime.progress import Clock, Progress
 from streamlog.runtime.python_functions import check_allowed
 from streamlog.runtime.query import Binding, QueryError, Question, answer, in_order, prepared
-from streamlog.runtime.reorder import Buffer
+from streamlog.runtime.reorder import buffer_of
 from streamlog.runtime.report import Late, Report, Skipped, StreamCount
 from streamlog.runtime.status import Held, held
 from streamlog.runtime.values import moment, to_time
@@ -83,12 +84,8 @@ class Engine:
         self._error_rules = {p: rule.span.place for p, rule in (program.errors or {}).items()}
         self._skipped = dict.fromkeys(self._error_rules.values(), 0)
         self.progress = Progress.of(program)
-        self.buffers = {stream: Buffer() for stream in self.schema.streams}
-        self.checkers = {
-            name: Checker(program, name)
-            for name, p in self.schema.predicates.items()
-            if p.kind is not Kind.DERIVED
-        }
+        self.buffers = {s: buffer_of(self.progress.timelines(s)) for s in self.schema.streams}
+        self.checkers = {name: Checker(program, name) for name in self.schema.inputs}
         self._rows = dict.fromkeys(self.checkers, 0)
         self._late = dict.fromkeys(self.checkers, 0)
         self._rejected = dict.fromkeys(self.checkers, 0)
@@ -96,7 +93,9 @@ class Engine:
         self._steps = self._state = self._state_high = 0
         self._broken: str | None = None
         # Kept in the order they came; `facts` sorts.
-        self._memory: dict[str, list[Row]] = {name: [] for name in self.schema.predicates}
+        self._memory: dict[str, list[Row]] = {
+            name: [] for name, p in self.schema.predicates.items() if p.view is None
+        }
         self._history = History(program)
         self.tables = self._load_tables(tables, checked)
         self.executor: Executor = executor(program.closed, self.tables, limits or Limits())
@@ -120,6 +119,9 @@ class Engine:
     def _push(
         self, stream: str, rows: Iterable[RawRow | Reject], check: Check, *, trusted: bool
     ) -> None:
+        if stream in self.schema.views:
+            self._push_on_several(stream, rows, check, trusted=trusted)
+            return
         clock = self.progress[stream]
         append = self.buffers[stream].fresh.append
         progress, latest, slack = clock.progress, clock.seen, clock.slack
@@ -136,7 +138,7 @@ class Engine:
                 time = row[0]
                 if time < progress:
                     self._late[stream] += 1
-                    self.late.append(Late(stream, row, progress, self.clock(stream)))
+                    self.late.append(self._late_on(stream, row, clock, progress))
                     continue
                 if time > latest:
                     if horizon is not None:
@@ -152,26 +154,76 @@ class Engine:
             self._rows[stream] += count
             self.progress.saw(clock, latest, progress)
 
+    def _push_on_several(
+        self, stream: str, rows: Iterable[RawRow | Reject], check: Check, *, trusted: bool
+    ) -> None:
+        """Of a stream with several timelines: what is earlier than one of them is late."""
+        clocks, append = self.progress.timelines(stream), self.buffers[stream].fresh.append
+        progress, latest = [c.progress for c in clocks], [c.seen for c in clocks]
+        known = {at: self.progress.known(c.stream) for at, c in enumerate(clocks) if c.horizon}
+        count = 0
+        try:
+            for raw in rows:
+                count += 1
+                row: Any = check(raw)
+                if row.__class__ is Reject:
+                    self._reject(row)
+                    continue
+                late = [at for at, c in enumerate(clocks) if row[c.column] < progress[at]]
+                if late and not trusted:  # the program's own facts come all at once
+                    self._late[stream] += 1
+                    self.late.append(self._late_on(stream, row, clocks[late[0]], progress[late[0]]))
+                    continue
+                doubted = [
+                    at
+                    for at, c in enumerate(clocks)
+                    if not trusted
+                    and c.horizon is not None
+                    and BEGIN < known[at] < row[c.column] - c.horizon
+                ]
+                if doubted:
+                    at = doubted[0]
+                    self._reject(self._doubted(clocks[at].stream, row, known[at]))
+                    continue
+                for at, clock in enumerate(clocks):
+                    time = row[clock.column]
+                    latest[at] = max(latest[at], time)
+                    progress[at] = max(progress[at], time - clock.slack)
+                    if at in known:
+                        known[at] = max(known[at], time)
+                append(row)
+        finally:
+            self._rows[stream] += count
+            for clock, seen, reached in zip(clocks, latest, progress, strict=True):
+                self.progress.saw(clock, seen, reached)
+
+    def _late_on(self, stream: str, row: Row, clock: Clock, progress: int) -> Late:
+        return Late(stream, row, progress, self.clock(clock.stream), clock.stream, clock.column)
+
     def _reject(self, reject: Reject) -> None:
         self._rejected[reject.stream] += 1
         self.rejects.append(reject)
 
-    def _doubted(self, stream: str, row: Row, known: int) -> Reject:
-        clock = self.clock(stream)
-        option = self.schema[stream].option("horizon")
+    def _doubted(self, timeline: str, row: Row, known: int) -> Reject:
+        clock, predicate = self.clock(timeline), self.schema[timeline]
+        option = predicate.option("horizon")
         assert option is not None
+        time = int(row[self.progress[timeline].column])
         reason = (
-            f"{moment(int(row[0]), clock)} is more than the horizon of {option.span.text[8:]} "
+            f"{moment(time, clock)} is more than the horizon of {option.span.text[8:]} "
             f"after {moment(known, clock)}, the latest time known"
         )
-        return Reject(stream, row, reason)
+        return Reject(timeline if predicate.view is None else predicate.view.of, row, reason)
 
     def advance(self, time: int | str, stream: str | None = None) -> None:
-        """Nothing earlier than `time` will come any more, in one stream or in all."""
+        """Nothing earlier than `time` will come any more, in one stream, on one timeline
+        (`report.sys`) or in all streams."""
         at = time if type(time) is int else to_time(time)
         if not FIRST_INSTANT <= at <= LAST_INSTANT:
             raise EngineError(f"{time} is not a valid timestamp: {LOGICAL_TIME}")
-        self.progress.advance(at, stream if stream is None else self._stream(stream))
+        if stream is not None:
+            stream = self.schema.timeline(stream) or self._stream(stream)
+        self.progress.advance(at, stream)
 
     def tick(self, stream: str, reading: int | str) -> None:
         """The wall clock has had this reading, and all rows of the stream that had come by then
@@ -200,7 +252,7 @@ class Engine:
         if self._broken:
             raise EngineError(f"an earlier step was cut short: {self._broken}")
         progress = self.progress.values()
-        arrived = {s: b.take(progress[s]) for s, b in self.buffers.items()}
+        arrived = self._leaving(progress)
         try:
             released = self.executor.step(arrived, progress)
         except BaseException as error:
@@ -226,6 +278,16 @@ class Engine:
         self._measure()
         return {name: in_order(released.get(name, ())) for name in self.outputs}
 
+    def _leaving(self, progress: Mapping[str, int]) -> dict[str, list[Row]]:
+        """What is to be evaluated now; the rows of several timelines under the name of each."""
+        arrived: dict[str, list[Row]] = {}
+        for stream, buffer in self.buffers.items():
+            rows = buffer.take(*(progress[c.stream] for c in self.progress.timelines(stream)))
+            arrived[stream] = rows
+            for name, view in self.schema.views.get(stream, {}).items():
+                arrived[name] = sorted(map(view.of_row, rows), key=itemgetter(0))
+        return arrived
+
     def _measure(self) -> None:
         executor = self.executor
         held = (
@@ -244,6 +306,8 @@ class Engine:
             raise QueryError(f"`{name}` has infinitely many answers; ask about particular values")
         if name in self.tables:
             return in_order(self.tables[name])
+        if (view := self.schema[name].view) is not None:
+            return in_order(map(view.of_row, self.facts(view.of)))
         if not self.remembers:
             raise QueryError(f"this engine does not remember the facts of `{name}`")
         held = self.buffers[name].rows() if name in self.buffers else []

@@ -58,7 +58,9 @@ class Executor(Protocol):
         """Take new rows of the streams and the streams' new progress.
 
         Rows of one stream come in the order of their times, over all steps, none twice, none
-        earlier than the progress the stream had before and none later than the new one.
+        earlier than the progress the stream had before and none later than the new one. Those of
+        a stream with several timelines come under the name of each, when one of them has passed
+        them; on another they may lie later.
         Returns the rows of every derived predicate that have become certain.
         """
 

@@ -7,8 +7,70 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 from streamlog.runtime.executor import Row
+from streamlog.runtime.progress import Clock
 
 _time = itemgetter(0)
+
+
+def buffer_of(clocks: Sequence[Clock]) -> Buffer | SeveralTimelines:
+    """A stream's, which has a clock for each of its timelines."""
+    return Buffer() if len(clocks) == 1 else SeveralTimelines([c.column for c in clocks])
+
+
+class SeveralTimelines:
+    """The buffer of a stream that makes progress on several columns. A row leaves when one of
+    them has passed it, and can come again while none has."""
+
+    def __init__(self, columns: Sequence[int]) -> None:
+        self.columns = tuple(columns)
+        self.fresh: list[Row] = []  # what has not left
+        self._edge: set[Row] = set()  # what has left, and can still come again
+        self.duplicates = 0
+        self._undo: tuple[list[Row], set[Row], int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.fresh)
+
+    def rows(self) -> list[Row]:
+        return list(self.fresh)
+
+    def edge(self) -> list[Row]:
+        return list(self._edge)
+
+    def restore(self, rows: Sequence[Row], edge: Sequence[Row], duplicates: int) -> None:
+        self.fresh[:], self._edge, self.duplicates = rows, set(edge), duplicates
+
+    def take(self, *progress: int) -> list[Row]:
+        """The rows that one of the timelines has passed or reached, by the first of them."""
+        passed = tuple(zip(self.columns, progress, strict=True))
+        leaving: list[Row] = []
+        staying: list[Row] = []
+        for row in self.fresh:
+            is_leaving = any(row[column] <= at for column, at in passed)  # type: ignore[operator]
+            (leaving if is_leaving else staying).append(row)
+        self._undo = (list(self.fresh), self._edge, self.duplicates)
+        self.fresh[:] = staying
+        unique = [row for row in dict.fromkeys(leaving) if row not in self._edge]
+        self.duplicates += len(leaving) - len(unique)
+        self._edge = {
+            row
+            for row in (*self._edge, *unique)
+            if all(row[column] >= at for column, at in passed)  # type: ignore[operator]
+        }
+        unique.sort(key=_time)
+        return unique
+
+    def put_back(self) -> None:
+        """Undo the last `take`: what left was not used."""
+        if self._undo is not None:
+            self.fresh[:], self._edge, self.duplicates = self._undo
+            self._undo = None
+
+    def earliest(self, column: int = 0) -> int | None:
+        """The earliest of the times, in a column, of the rows that are held."""
+        times = (row[column] for row in self.fresh)
+        found = min(times, default=None)
+        return found if isinstance(found, int) else None
 
 
 class Buffer:
@@ -42,12 +104,13 @@ class Buffer:
         self.fresh, self._held, self._edge = [], list(rows), set(edge)
         self.duplicates = duplicates
 
-    def take(self, progress: int) -> list[Row]:
+    def take(self, *progress: int) -> list[Row]:
         """The rows up to and at the stream's progress, in the order of their times; rows of the
         same time in the order in which they came."""
+        (at,) = progress
         self._merge()
         held = self._held
-        cut = bisect_right(held, progress, key=_time) if held else 0
+        cut = bisect_right(held, at, key=_time) if held else 0
         leaving = held[:cut]
         self._undo = (leaving, held, self._edge, self.duplicates)
         if not cut:
@@ -58,9 +121,8 @@ class Buffer:
         if edge and not edge.isdisjoint(unique):
             unique = [row for row in unique if row not in edge]
         self.duplicates += cut - len(unique)
-        at = bisect_left(unique, progress, key=_time)
-        last = unique[at:]
-        stays = bool(edge) and next(iter(edge))[0] == progress
+        last = unique[bisect_left(unique, at, key=_time) :]
+        stays = bool(edge) and next(iter(edge))[0] == at
         self._edge = edge.union(last) if stays else set(last)
         return unique
 
@@ -71,8 +133,9 @@ class Buffer:
             self._held = held if leaving else self._held
             self._undo = None
 
-    def earliest(self) -> int | None:
+    def earliest(self, column: int = 0) -> int | None:
         """The time of the first row that is held."""
+        assert column == 0
         self._merge()
         return int(self._held[0][0]) if self._held else None
 

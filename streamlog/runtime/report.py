@@ -19,13 +19,16 @@ class Late:
     row: Row
     progress: int
     clock: Type | None
+    timeline: str  # which has passed it
+    column: int = 0  # with the timestamp
 
     @property
     def reason(self) -> str:
         if self.progress >= END:
             return f"`{self.stream}` has ended"
-        row, passed = moment(int(self.row[0]), self.clock), moment(self.progress, self.clock)
-        return f"{row} is earlier than {passed}, which `{self.stream}` has passed"
+        row = moment(int(self.row[self.column]), self.clock)
+        passed = moment(self.progress, self.clock)
+        return f"{row} is earlier than {passed}, which `{self.timeline}` has passed"
 
 
 @frozen

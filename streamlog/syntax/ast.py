@@ -233,11 +233,21 @@ class Option:
 
 
 @frozen
+class Timeline:
+    """A column on which a stream makes progress: `sys slack 5s`, after `progress`."""
+
+    column: str
+    options: tuple[Option, ...] = _tuple_of(Option)
+    span: Span = _span()
+
+
+@frozen
 class Stream:
     name: str
     columns: tuple[Column, ...] = _tuple_of(Column)
     options: tuple[Option, ...] = _tuple_of(Option)
     where: Body = ()  # between columns, which stand there as words or variables
+    progress: tuple[Timeline, ...] = ()  # empty: on its first column
     span: Span = _span()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from attrs import evolve, frozen
@@ -28,11 +29,13 @@ from streamlog.syntax.ast import (
     Rejected,
     Stream,
     Table,
+    Timeline,
     Type,
     Use,
 )
 from streamlog.syntax.data_paths import AS, Placed, check_lists, one_path
 from streamlog.syntax.time_forms import Form
+from streamlog.syntax.timelines import OF_A_TIMELINE, check_timelines, of_its_own
 from streamlog.syntax.tokens import Refused, Tokens
 
 TYPES = {t.value: t for t in Type}
@@ -152,10 +155,23 @@ def option(tokens: Tokens, start: int, found: list[Any]) -> Option:
     return Option(name, value, span=span)
 
 
+def timeline(tokens: Tokens, start: int, found: list[Any]) -> Timeline:
+    span = tokens.span(found[0], found[0] + 1)
+    options = tuple(found[1:])
+    _check_twice(options)
+    return Timeline(
+        tokens.text(found[0]), options, span=span.to(options[-1].span) if options else span
+    )
+
+
 def declaration(tokens: Tokens, start: int, found: list[Any]) -> Stream | Table:
     kind, name = tokens.text(start), tokens.text(found[1])
     columns = tuple(x for x in found if isinstance(x, Column))
-    options = tuple(x for x in found if isinstance(x, Option))
+    # Behind the last timeline those of the stream may stand, too.
+    timelines = tuple(x for x in found if isinstance(x, Timeline))
+    own = (o for t in timelines for o in t.options if o.name not in OF_A_TIMELINE)
+    options = (*(x for x in found if isinstance(x, Option)), *own)
+    timelines = tuple(map(of_its_own, timelines))
     places: dict[str, Span] = {}
     for col in columns:
         if col.name != "_" and col.name in places:
@@ -163,19 +179,15 @@ def declaration(tokens: Tokens, start: int, found: list[Any]) -> Stream | Table:
             raise _contradiction(f"two columns named `{col.name}`", col.span, "the second", first)
         places[col.name] = col.span
     check_lists(columns)
-    places = {}
-    for opt in options:
-        if opt.name in places:
-            first = (places[opt.name], "first here")
-            raise _contradiction(f"`{opt.name}` is given twice", opt.span, "again here", first)
-        places[opt.name] = opt.span
+    _check_twice(options)
     span = tokens.span(start, found[-1] + 1)
     where = next((x.body(tokens) for x in found if isinstance(x, build.Goals)), ())
     if kind == "stream" and columns and columns[0].optional:
         message = "the timestamp of a stream cannot be missing"
         raise _contradiction(message, columns[0].span, help="drop the `?` after its type")
+    check_timelines(kind == "stream", timelines, columns, options)
     if kind == "stream":
-        return Stream(name, columns, options, where, span=span)
+        return Stream(name, columns, options, where, timelines, span=span)
     for opt in options:
         if opt.name not in TABLE_OPTIONS:
             raise _contradiction(
@@ -185,6 +197,15 @@ def declaration(tokens: Tokens, start: int, found: list[Any]) -> Stream | Table:
                 help="the only option of a table is `from`; for timestamped rows declare a stream",
             )
     return Table(name, columns, options, where, span=span)
+
+
+def _check_twice(options: Sequence[Option]) -> None:
+    places: dict[str, Span] = {}
+    for opt in options:
+        if opt.name in places:
+            first = (places[opt.name], "first here")
+            raise _contradiction(f"`{opt.name}` is given twice", opt.span, "again here", first)
+        places[opt.name] = opt.span
 
 
 def output(tokens: Tokens, start: int, found: list[Any]) -> Output | Export | Extend:

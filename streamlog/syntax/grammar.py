@@ -189,14 +189,17 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     data_name = _with(name_in_data, data_paths.data_name)
     path = _with(place_in_data, data_paths.path)
     column = _with(pp.Opt(data_name) + column_name - pp.Opt(typed) - pp.Opt(path), declare.column)
-    option_name = Kind(rf"(?!h)(?:y{WORD}|{WORD})(?![(.R,])", "an option", make=_last)
+    option_name = Kind(rf"(?![hG])(?:y{WORD}|{WORD})(?![(.R,])", "an option", make=_last)
     value = Kind(f"-*{SINGLE}", "a value", make=build.leaf)
     option = _with(option_name - value, declare.option)
     opening = Kind(r"\(", "`(`")
     columns = opening - pp.Opt(_listed(column)) - close
+    timeline = _with(column_name - pp.ZeroOrMore(option), declare.timeline)
+    progress = Kind("G") - _listed(timeline)
     where = Kind("h") - body
     declared = Kind(WORD, "a predicate", make=_last)
-    declaration = kind - declared - columns - pp.ZeroOrMore(option) - pp.Opt(where) - dot
+    options = pp.ZeroOrMore(option) - pp.Opt(progress) - pp.Opt(where)
+    declaration = kind - declared - columns - options - dot
     answer = _with(
         predicate - pp.Opt(Kind(r"\(") - pp.Opt(_listed(column_name)) - close), declare.answer
     )

@@ -30,6 +30,7 @@ KEYWORDS = {
     "function": "k",
     "test": "t",
     "from": "f",
+    "progress": "G",
     "where": "h",
     "arrives": "y",
     "limit": "m",
