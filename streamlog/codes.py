@@ -54,6 +54,8 @@ _TABLE = (
     ("SL0205", "error", "an unknown function, or one called wrongly"),
     ("SL0206", "error", "a built-in redefined"),
     ("SL0207", "warning", "an undeclared input that looks like a typo"),
+    ("SL0208", "error", "a name with two meanings"),
+    ("SL0209", "error", "a name that another file does not offer"),
     # ---- SL03: types and safety
     ("SL0301", "error", "mismatched types"),
     ("SL0302", "error", "a variable that nothing binds"),

@@ -11,6 +11,7 @@ from attrs import evolve, fields, frozen
 from streamlog.analysis.advice import advice, kept_for_ever
 from streamlog.analysis.contract import as_executed, contract, is_as_soon
 from streamlog.analysis.dependency import dependencies, mark_of
+from streamlog.analysis.modules import files_of, merged
 from streamlog.analysis.premap import check_extrema
 from streamlog.analysis.refusals import STREAM_ONLY, refusals
 from streamlog.analysis.retention import retentions
@@ -56,6 +57,7 @@ from streamlog.stages import (
 from streamlog.syntax.ast import Module, Rule, Type
 from streamlog.syntax.load import load, read
 from streamlog.syntax.parse import parse
+from streamlog.syntax.root import root_of
 from streamlog.syntax.walk import atoms, variables
 
 # What the passes are for, and what comes out at their end.
@@ -90,8 +92,10 @@ def _parse(text: Compilation) -> Parsed:
 
 
 def _load(program: Parsed) -> Parsed:
-    module, diagnostics = load(program.module, program.root)
-    return program.to(Parsed, diagnostics, module=module)
+    main, diagnostics = load(program.module, program.root)
+    module, more = merged(main)
+    files = tuple(file.source for file in files_of(main))
+    return program.to(Parsed, (*diagnostics, *more), module=module, files=files)
 
 
 def _desugar(program: Parsed) -> Parsed:
@@ -176,7 +180,7 @@ def _contract(program: Stratified) -> Analysed:
         program.rules,
         retained.values() if cases else (),
     )
-    diagnostics = (*too_many, *advice(schema, strata, promised))
+    diagnostics = (*too_many, *advice(schema, strata, promised, program.source))
     made = {"cases": cases, "retained": retained, "contract": promised}
     return program.to(Analysed, diagnostics, **made)
 
@@ -421,4 +425,4 @@ def compile_file(path: Path, *, mode: Mode = Mode.STREAM, until: str | None = No
     source = read(path)
     if isinstance(source, Diagnostic):
         return Compilation(source=source.span.source, mode=mode, diagnostics=(source,))
-    return compile_source(source, mode=mode, root=path.resolve().parent, until=until)
+    return compile_source(source, mode=mode, root=root_of(path), until=until)

@@ -68,6 +68,7 @@ class Parsed(Compilation):
     parsed: Module  # as the text has it
     module: Module  # with the files it uses, and after desugaring in simple form
     given: Given = field(factory=dict, repr=False)  # types of columns that are known already
+    files: tuple[Source, ...] = field(default=(), repr=False)  # of the module, its own first
 
 
 @frozen(slots=False, kw_only=True)

@@ -19,11 +19,11 @@ from streamlog.syntax.time_form import TIME_UNITS, TimeForm
 NOWHERE = Span(Source("generated", ""), 0, 0)
 
 KEYWORDS = (
-    "stream table output use test from arrive late reject given advance end expect none arrives"
+    "stream table output export extend use test from arrive late reject given advance end expect "
+    "none arrives"
 )
-predicates = st.sampled_from(
-    f"p q msg first last max count sum tick rejected slack {KEYWORDS}".split()
-)
+words = st.sampled_from(f"p q msg first last max count sum tick rejected slack {KEYWORDS}".split())
+predicates = words | st.sampled_from(["m.p", "auth.net.max", "use.as", "end.end", "test.stream"])
 columns = st.sampled_from(["T", "a", "b", "area", "Price", "from", "type", "time"])
 functions = st.sampled_from(["f", "abs", "length", "floor", "stream", "lgr"])
 paths = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -232,13 +232,15 @@ statements = st.one_of(
     build(ast.Rule, heads, bodies, st.none() | limits),
     build(ast.Fact, atoms),
     build(ast.Query, bodies),
-    build(ast.Stream, predicates, column_lists.map(_timed), _options(_from | _limit), relations),
-    build(ast.Table, predicates, column_lists, _options(_from), relations),
+    build(ast.Stream, words, column_lists.map(_timed), _options(_from | _limit), relations),
+    build(ast.Table, words, column_lists, _options(_from), relations),
     build(ast.Output, st.lists(answers, min_size=1, max_size=3).map(tuple)),
-    build(ast.Use, paths),
+    build(ast.Use, paths, st.none() | words),
+    build(ast.Export, st.lists(build(ast.PredName, words), min_size=1, max_size=3).map(tuple)),
+    build(ast.Extend, st.lists(names, min_size=1, max_size=3).map(tuple)),
     build(
         ast.Function,
-        predicates,
+        words,
         st.lists(st.sampled_from(ast.Type), max_size=3).map(tuple),
         st.sampled_from(ast.Type),
         paths,

@@ -1,10 +1,11 @@
-"""The names that outputs and tests mention, and what is said of facts that cannot be."""
+"""The predicates that outputs, exports and tests mention."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from streamlog.analysis.builtins import TIMESTAMPS
+from streamlog.analysis.facts import constant_for
 from streamlog.codes import SEVERITIES
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.ast import (
@@ -18,14 +19,12 @@ from streamlog.syntax.ast import (
     Given,
     PredName,
     Rejected,
-    Term,
     Test,
-    Var,
 )
 
 
 def check_names(
-    outputs: Iterable[PredName], tests: Iterable[Test], arities: dict[str, tuple[int, Span]]
+    named: Iterable[PredName], tests: Iterable[Test], arities: dict[str, tuple[int, Span]]
 ) -> Iterator[Diagnostic]:
     def check(name: str, span: Span) -> Iterator[Diagnostic]:
         if name not in arities:
@@ -37,8 +36,8 @@ def check_names(
                 help=f"did you mean `{near}`?" if near else (),
             )
 
-    for output in outputs:
-        yield from check(output.name, output.span)
+    for pred in named:
+        yield from check(pred.name, pred.span)
     for test in tests:
         for step in test.steps:
             match step:
@@ -102,12 +101,3 @@ def wrong_arity(atom: Atom, arity: int, settled: Span) -> Diagnostic:
 
 def arguments(count: int) -> str:
     return f"{count} argument" if count == 1 else f"{count} arguments"
-
-
-def constant_for(arg: Term) -> str:
-    if isinstance(arg, Var) and arg.name.strip("_"):
-        return (
-            "a word that starts with a capital or `_` is a variable; if it is a text, write "
-            f'`"{arg.name}"`'
-        )
-    return "write the value itself; only a rule with a body can compute one"

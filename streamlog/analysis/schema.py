@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from attrs import field, frozen
 
-from streamlog.analysis.builtins import GOALS, TICK
+from streamlog.analysis.builtins import GOALS, TICK, TIMESTAMPS
 from streamlog.analysis.calls import check_calls, declared_functions
 from streamlog.analysis.column_names import column_names
 from streamlog.analysis.column_relations import ColumnRelation, broken_by, relations_of, unfit
-from streamlog.analysis.mentions import arguments, check_names, constant_for, wrong_arity
+from streamlog.analysis.facts import beyond_time, not_of_constants, outside
+from streamlog.analysis.mentions import arguments, check_names, wrong_arity
 from streamlog.analysis.temporal import temporal_predicates
 from streamlog.analysis.timelines import View, add_views
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.ast import (
-    FIRST_INSTANT,
-    LAST_INSTANT,
-    LOGICAL_TIME,
     Atom,
     Column,
-    Const,
+    Export,
     Fact,
     Function,
     Module,
@@ -82,6 +80,7 @@ class Schema:
     outputs: tuple[PredName, ...]
     tests: tuple[Test, ...]
     functions: dict[str, Function] = field(factory=dict)  # of Python
+    exports: tuple[PredName, ...] = ()
 
     def __getitem__(self, name: str) -> Predicate:
         return self.predicates[name]
@@ -189,6 +188,7 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
     queries = tuple(s for s in statements if isinstance(s, Query))
     outputs = tuple(p for s in statements if isinstance(s, Output) for p in s.preds)
     tests = tuple(s for s in statements if isinstance(s, Test))
+    exports = tuple(p for s in statements if isinstance(s, Export) for p in s.preds)
 
     mentions: list[Atom] = [r.head for r in rules] + [f.atom for f in facts]
     asking: tuple[Rule | Query, ...] = (*rules, *queries)
@@ -197,13 +197,13 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
     arities, wrong = _arities(declared, mentions)
     diagnostics += wrong
     diagnostics += _heads(rules, facts, declared)
-    diagnostics += _outside(facts, declared)
+    diagnostics += outside(facts, declared)
     for name, declaration in declared.items():
         diagnostics += broken_by([f for f in facts if f.atom.pred == name], declaration)
     functions, wrong = declared_functions(s for s in statements if isinstance(s, Function))
     diagnostics += wrong
     diagnostics += check_calls(asking, functions)
-    diagnostics += check_names(outputs, tests, arities)
+    diagnostics += check_names((*outputs, *exports), tests, arities)
     diagnostics += _named_columns(outputs, declared, arities)
 
     temporal = temporal_predicates(
@@ -224,8 +224,8 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
             name, arity, kind, name in temporal, span, declared.get(name), views.get(name)
         )
     diagnostics += _slips(predicates, defined)
-    diagnostics += _beyond_time(facts, temporal)
-    schema = Schema(predicates, rules, facts, queries, outputs, tests, functions)
+    diagnostics += beyond_time(facts, temporal)
+    schema = Schema(predicates, rules, facts, queries, outputs, tests, functions, exports)
     return schema, tuple(diagnostics)
 
 
@@ -251,7 +251,24 @@ def _declare(new: Stream | Table, declared: dict[str, Stream | Table]) -> Iterat
             "a stream's first column is its timestamp",
             help=f"write `stream {new.name}(T: time, …)`, or `table {new.name}` without time",
         )
+    if isinstance(new, Stream) and new.columns and new.columns[0].type not in (*TIMESTAMPS, None):
+        yield _no_timestamp(new)
     yield from unfit(new)
+
+
+def _no_timestamp(stream: Stream) -> Diagnostic:
+    first = stream.columns[0]
+    message = f"the timestamp of `{stream.name}` is declared {first.type}"
+    label = "a stream's first column is its timestamp"
+    time = next((c for c in stream.columns if c.type is Type.TIME), None)
+    if time is None:
+        help = (
+            "a timestamp is a `time`, or an `int` for logical time; without timestamps, declare a"
+        )
+        return finding("SL0308", message, first.span, label, help=f"{help} `table`")
+    columns = ", ".join(map(pretty, (time, *(c for c in stream.columns if c is not time))))
+    help = f"put it first: `stream {stream.name}({columns})`; data are read by the names of columns"
+    return finding("SL0308", message, first.span, label, related=[(time.span, "")], help=help)
 
 
 def _builtin(name: str, span: Span) -> Diagnostic:
@@ -307,50 +324,7 @@ def _heads(
     for fact in facts:
         if fact.atom.pred in GOALS:
             yield _builtin(fact.atom.pred, fact.atom.span)
-        for arg in fact.atom.args:
-            if not isinstance(arg, Const):
-                yield finding(
-                    "SL0305",
-                    f"the fact `{fact.atom.pred}` is not made of constants alone",
-                    arg.span,
-                    "not a constant",
-                    help=constant_for(arg),
-                )
-
-
-def _outside(facts: Iterable[Fact], declared: dict[str, Stream | Table]) -> Iterator[Diagnostic]:
-    """Facts that lie outside the range of their column, on which the contract relies."""
-    for fact in facts:
-        declaration = declared.get(fact.atom.pred)
-        for arg, column in zip(
-            fact.atom.args, declaration.columns if declaration else (), strict=False
-        ):
-            if not isinstance(arg, Const) or column.low is None or column.high is None:
-                continue
-            low, value, high = column.low.value, arg.value, column.high.value
-            if isinstance(value, str) or isinstance(low, str) or isinstance(high, str):
-                continue
-            if not low <= value <= high:
-                yield finding(
-                    "SL0301",
-                    f"{pretty(arg)} lies outside the declared range of `{column.name}`",
-                    arg.span,
-                    related=[(column.span, "declared here")],
-                    help="widen the range, or correct the fact",
-                )
-
-
-def _beyond_time(facts: Iterable[Fact], temporal: Collection[str]) -> Iterator[Diagnostic]:
-    for fact in facts:
-        match fact.atom:
-            case Atom(pred, (Const(int(time), Type.INT) as arg, *_)) if pred in temporal:
-                if not FIRST_INSTANT <= time <= LAST_INSTANT:
-                    yield finding(
-                        "SL0301",
-                        f"{time} is not a valid timestamp: {LOGICAL_TIME}",
-                        arg.span,
-                        help="correct the fact, or count in larger steps",
-                    )
+        yield from not_of_constants(fact.atom)
 
 
 def _named_columns(

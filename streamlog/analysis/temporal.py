@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from streamlog.analysis.builtins import TICK, TIMESTAMPS
 from streamlog.analysis.equations import definitions
+from streamlog.analysis.slips import slips
 from streamlog.diagnostics import Diagnostic, finding
 from streamlog.syntax.ast import (
     Agg,
@@ -185,6 +186,7 @@ def check_heads(
         if first is None or not _is_timestamp(first, rule, clocks):
             example = next((v for v in clocks if not v.startswith("_")), "T")
             rest = "".join(f", {pretty(a)}" for a in rule.head.args)
+            wrong = slips([first.span] if first else [])
             yield finding(
                 "SL0306",
                 f"`{rule.head.pred}` needs a timestamp, because `{goals[0].pred}` has one",
@@ -192,7 +194,7 @@ def check_heads(
                 "not a timestamp of the body",
                 related=[(goals[0].span, f"`{goals[0].pred}` is timestamped")],
                 help=(
-                    f"give the head a timestamp: `{rule.head.pred}({example}{rest})`",
+                    *(wrong or [f"give the head a timestamp: `{rule.head.pred}({example}{rest})`"]),
                     f"or, if `{goals[0].pred}` should have none, declare it: "
                     f"`table {goals[0].pred}(…)`",
                 ),

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from streamlog.app.inputs import TARGET, batch_option, compile_target, files_of
+from streamlog.app.inputs import STDIN, batch_option, compile_target, files_of, targets_argument
+from streamlog.app.project import project
+from streamlog.codes import Severity
 from streamlog.diagnostics import Diagnostic, did_you_mean, in_order
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ def _complete_pass(
 
 
 @click.command("check")
-@click.argument("targets", metavar="PATH...", nargs=-1, required=True, type=TARGET)
+@targets_argument
 @batch_option
 @click.option(
     "--format",
@@ -62,7 +64,8 @@ def command(
     """Check programs without running them.
 
     PATH is a file, a folder (all .slog files below it) or - for standard input.
-    Warnings do not fail the check; errors do.
+    Without PATH it is the project that the current folder lies in. Warnings do not fail the
+    check, unless `streamlog.toml` says `strict = true`; errors do.
 
     \b
     streamlog check rules/
@@ -76,15 +79,22 @@ def command(
         raise click.UsageError("--dump-after and --format both write to standard output")
     files = files_of(targets)
     mode = Mode.BATCH if batch else Mode.STREAM
-    found: list[Diagnostic] = []
+    own: list[Diagnostic] = []
+    others: list[Diagnostic] = []
     for file in files:
         compilation = compile_target(file, mode=mode, until=dump_after)
-        found += compilation.diagnostics
+        for finding in compilation.diagnostics:
+            (own if finding.span.source == compilation.source else others).append(finding)
         if dump_after:
             _dump(compilation, dump_after, title=file if len(files) > 1 else None)
-    # A file that several programs use is compiled with each; its findings are reported once.
+    # A file that several programs use is compiled with each; its findings are reported once, with
+    # the names that predicates have in the file itself.
+    places = {(d.code, d.span): d for d in (*reversed(others), *reversed(own))}
+    found = [*own, *(d for d in others if places[d.code, d.span] is d)]
     report(in_order(found), form, len(files))
-    ctx.exit(any(d.is_error for d in found))
+    strict = any(project(file).strict for file in files if file != STDIN)
+    worst = (Severity.ERROR, Severity.WARNING) if strict else (Severity.ERROR,)
+    ctx.exit(any(d.severity in worst for d in found))
 
 
 def _dump(compilation: Compilation, name: str, title: str | None) -> None:

@@ -109,7 +109,7 @@ class Commands:
     def _path(self, word: str) -> Path:
         """A path counts from the loaded program, or else from the current folder."""
         path = Path(word).expanduser()
-        beside = self.session.state.root / path
+        beside = self.session.state.folder / path
         return beside if self.session.state.files and beside.exists() else path
 
     def _places(self, word: str) -> list[tuple[str, Path]]:

@@ -156,6 +156,7 @@ class Shell:
 # Where the type of a column is to come, or the unit of a time.
 _COLUMN = re.compile(r"\b(?:stream|table)\b[^.]*:\s*(?:time\((?P<unit>\w*)|\w*)$")
 _WORDS = (
-    *("not", "stream", "table", "output", "use", "function", "test", "true", "false"),
+    *("not", "stream", "table", "output", "use", "export", "extend", "function", "test"),
+    *("true", "false"),
     *("limit", "offset", "by", "desc", "per"),
 )

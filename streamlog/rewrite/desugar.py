@@ -34,6 +34,8 @@ from streamlog.syntax.ast import (
     Choice,
     Comparison,
     Const,
+    Export,
+    Extend,
     Fact,
     Function,
     Literal,
@@ -114,6 +116,8 @@ def _statement(statement: Statement) -> Statement:
         case Query(body):
             return evolve(statement, body=_in_branches(body, fresh))
         case Fact() | Stream() | Table() | Output() | Use() | Function() | Test():
+            return statement
+        case Export() | Extend():
             return statement
 
 

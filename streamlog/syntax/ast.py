@@ -277,7 +277,26 @@ class Output:
 
 @frozen
 class Use:
+    """`use "lib/auth.slog".`, or with a name before that of each of its predicates, `as auth`."""
+
     path: str
+    alias: str | None = None
+    span: Span = _span()
+
+
+@frozen
+class Export:
+    """`export failed.`: files that use this one under an alias may name these predicates."""
+
+    preds: tuple[PredName, ...] = _tuple_of(PredName)
+    span: Span = _span()
+
+
+@frozen
+class Extend:
+    """`extend failed.`: rules of this file add to predicates that another file defines."""
+
+    preds: tuple[PredName, ...] = _tuple_of(PredName)
     span: Span = _span()
 
 
@@ -378,7 +397,9 @@ class Test:
     span: Span = _span()
 
 
-Statement: TypeAlias = Rule | Fact | Query | Stream | Table | Output | Use | Function | Test
+Statement: TypeAlias = (
+    Rule | Fact | Query | Stream | Table | Output | Use | Export | Extend | Function | Test
+)
 
 
 @frozen

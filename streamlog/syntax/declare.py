@@ -19,6 +19,8 @@ from streamlog.syntax.ast import (
     Expect,
     ExpectFrom,
     ExpectNone,
+    Export,
+    Extend,
     Function,
     Given,
     Option,
@@ -31,7 +33,7 @@ from streamlog.syntax.ast import (
     Type,
     Use,
 )
-from streamlog.syntax.data_paths import Placed, check_lists, one_path
+from streamlog.syntax.data_paths import AS, Placed, check_lists, one_path
 from streamlog.syntax.time_forms import Form
 from streamlog.syntax.timelines import OF_A_TIMELINE, check_timelines, of_its_own
 from streamlog.syntax.tokens import Refused, Tokens
@@ -207,8 +209,19 @@ def _check_twice(options: Sequence[Option]) -> None:
         places[opt.name] = opt.span
 
 
-def output(tokens: Tokens, start: int, found: list[Any]) -> Output:
-    return Output(tuple(found[:-1]), span=tokens.span(start, found[-1] + 1))
+def output(tokens: Tokens, start: int, found: list[Any]) -> Output | Export | Extend:
+    *preds, end = found
+    span, word = tokens.span(start, end + 1), tokens.text(start)
+    if word == "output":
+        return Output(tuple(preds), span=span)
+    for pred in preds:
+        if pred.columns:
+            help = f"write `{word} {pred.name}.`"
+            raise _contradiction(f"`{word}` names no columns", pred.span, help=help)
+        if word == "export" and "." in pred.name:
+            reason = "a file exports what it defines, not what it uses under an alias"
+            raise _contradiction(reason, pred.span, help="let the other file export it")
+    return (Export if word == "export" else Extend)(tuple(preds), span=span)
 
 
 def answer(tokens: Tokens, start: int, found: list[Any]) -> PredName:
@@ -228,7 +241,15 @@ def answer(tokens: Tokens, start: int, found: list[Any]) -> PredName:
 
 
 def use(tokens: Tokens, start: int, found: list[Any]) -> Use:
-    return Use(_text(tokens, found[0]), span=tokens.span(start, found[-1] + 1))
+    path, *alias, end = found
+    name = None
+    if alias:
+        word, at = alias
+        if (said := tokens.text(word)) != AS:
+            help = 'an alias is written `use "lib/auth.slog" as auth.`'
+            raise tokens.refuse("SL0101", f"unknown word `{said}`", word, word + 1, help=help)
+        name = tokens.text(at)
+    return Use(_text(tokens, path), name, span=tokens.span(start, end + 1))
 
 
 def function(tokens: Tokens, start: int, found: list[Any]) -> Function:

@@ -317,7 +317,12 @@ def layout(node: ast.Statement | ast.Step) -> Layout:
     if isinstance(node, ast.Output):
         return Layout("output", tuple((_answer(p), p.span) for p in node.preds))
     if isinstance(node, ast.Use):
-        return Layout(f"use {quoted(node.path)}", ())
+        alias = f" as {node.alias}" if node.alias else ""
+        return Layout(f"use {quoted(node.path)}{alias}", ())
+    if isinstance(node, ast.Export):
+        return Layout("export", tuple((p.name, p.span) for p in node.preds))
+    if isinstance(node, ast.Extend):
+        return Layout("extend", tuple((p.name, p.span) for p in node.preds))
     if isinstance(node, ast.Function):
         types = ", ".join(map(str, node.args))
         source = quoted(node.path)

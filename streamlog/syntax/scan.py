@@ -24,6 +24,8 @@ KEYWORDS = {
     "stream": "d",
     "table": "d",
     "output": "o",
+    "export": "o",
+    "extend": "o",
     "use": "u",
     "function": "k",
     "test": "t",
@@ -50,6 +52,7 @@ KEYWORDS = {
 RESERVED = {"not": "n", "true": "B", "false": "B"}
 WORDS = "w" + "".join(sorted(set(KEYWORDS.values())))
 VARIABLE, NUMBER, TIME, TEXT, BOOL, STRANGE = "VNTSBX"
+QUALIFIED = "D"  # a predicate of a file that is used under an alias: `auth.failed`
 ARROW, QUERY, RANGE, NOT, COMPARISON, IN = "RQEn=i"
 
 _SYMBOLS = {
@@ -66,7 +69,7 @@ _WORD_KINDS = {**KEYWORDS, **RESERVED}
 
 _TOKEN = re.compile(
     r"""\s*(?:
-    ([^\W\d]\w*)                                              # 1 a name
+    ([^\W\d]\w*(?:\.[^\W\d]\w*)*)                            # 1 a name, perhaps qualified
   | ([(),;{}*~¬≤≥≠]|\+\+?|\.\.?|<[-=>]?|>=?|=(?:\\=|[=<>])?|!=?|:[-=]?|->?|\?-?
      |/(?![/*])|&&?|\|\|?|\\[=+]?)                            # 2 a symbol, or a slip for one
   | ([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\w*)              # 3 a number, perhaps with a unit
@@ -164,6 +167,8 @@ class _Scanner:
             start, end = match.span(group)
             if group == 1:
                 word = match[1]
+                if "." in word and not _is_qualified(word):
+                    return self._first_word(start, word)
                 kind = _WORD_KINDS.get(word) or _name_kind(word)
                 if word == "in" and kinds and kinds[-1] in _IN_FOLLOWS and _OPENS.match(text, end):
                     kind = IN
@@ -198,6 +203,14 @@ class _Scanner:
             starts.append(start)
             ends.append(end)
         return None
+
+    def _first_word(self, start: int, words: str) -> int:
+        """Of words and dots that are no name: a statement ends, the next begins without a blank."""
+        word = words.split(".")[0]
+        self.kinds.append(_WORD_KINDS.get(word) or _name_kind(word))
+        self.starts.append(start)
+        self.ends.append(start + len(word))
+        return start + len(word)
 
     def _symbol(self, kind: str, start: int, end: int) -> None:
         kinds = self.kinds
@@ -291,7 +304,13 @@ class _Scanner:
         self.problems.append((at, finding(code, message, span, help=help)))
 
 
+def _is_qualified(name: str) -> bool:
+    return all(_name_kind(word) == "w" and word not in RESERVED for word in name.split("."))
+
+
 def _name_kind(word: str) -> str:
+    if "." in word:
+        return QUALIFIED
     first = word[0]
     if not word.isascii() and not word.isidentifier():
         return STRANGE

@@ -61,6 +61,8 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     ast.Stream: ("columns", "options", "progress", "where"),
     ast.Table: ("columns", "options", "where"),
     ast.Output: ("preds",),
+    ast.Export: ("preds",),
+    ast.Extend: ("preds",),
     ast.Arrive: ("atom",),
     ast.Given: ("pred",),
     ast.Advance: ("time",),

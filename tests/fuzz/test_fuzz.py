@@ -82,7 +82,8 @@ STRANGE = (
 WORDS = _words(
     "<- :- not ! ~ ; , . ( ) { } [ ] < > <= >= = != + - * / // % ++ ? ?- .. : _ __ T X p msg "
     "stream table output test tick lgr max min abs floor ceil count sum avg first last min<D> "
-    "use slack idle horizon keep from advance expect none end given arrive late reject rejected "
+    "use as export extend m.p m.q(T,X) "
+    "slack idle horizon keep from advance expect none end given arrive late reject rejected "
     "SL0402 true false 0 1 -1 1.5 1e9 0x10 5s 5min 1week 1.5h @ @2026-11-15T08:00:00Z @9999-99-99 "
     '"a" \'b\' "\\x" " \' /* */ // %'
 )
