@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -55,9 +56,13 @@ def directives(format_: str) -> list[str]:
 
 def zone_of(name: str) -> ZoneInfo | None:
     """A zone by its name; None if there is none. Names are those of IANA."""
-    if name not in available_timezones():
-        return None
-    return ZoneInfo(name)
+    return ZoneInfo(name) if name in _names() else None
+
+
+@cache
+def _names() -> frozenset[str]:
+    """Listing them reads folders, which takes milliseconds."""
+    return frozenset(available_timezones())
 
 
 def _unit(tokens: Tokens, at: int) -> str:
@@ -96,7 +101,7 @@ def _format(tokens: Tokens, at: int) -> str:
 def _zone(tokens: Tokens, at: int) -> str:
     name = literals.unquoted(tokens.text(at), tokens.span(at, at + 1))
     if zone_of(name) is None:
-        guess = did_you_mean(name, available_timezones())
+        guess = did_you_mean(name, _names())
         help = f'did you mean "{guess}"?' if guess else 'write it like "Europe/Berlin", or "UTC"'
         raise _refused(tokens, at, at + 1, f'there is no time zone "{name[:40]}"', help)
     return name

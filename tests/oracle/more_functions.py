@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from fractions import Fraction
+from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -131,6 +132,7 @@ _SHOWN = {
 }
 
 
+@cache
 def _truncated(unit: str, at: int, zone: str = "UTC") -> int:
     def part(time: int) -> str:
         moment = local(time, zone)
