@@ -27,6 +27,16 @@ _WRITE = {
     "if": "a rule is written `head <- body.`",
     "[": "there are no lists; a predicate with one fact for each element will do",
 }
+# What other languages have after a goal.
+_AFTER_A_GOAL = {
+    "between": "write `between(X, Low, High)`",
+    "order": "rank at the end of a body: `limit 5 by X desc`",
+    "group": "an aggregate groups by the other arguments of the head",
+    "limit": "the number of a limit is written out: `limit 5 by X desc`",
+    "descending": "write `desc`",
+    "ascending": "write `asc`, or nothing",
+    "like": "write `contains(X, …)`, `starts_with(X, …)` or `matches(X, …)`",
+}
 # Closing things first: they are the likeliest to be missing.
 _ORDER = ("`)`", "`>`", "`}`", "`{`", "`(`", "`,`", "`.`", "`<-`", "`:`", "`..`")
 _DECLARATIONS = ("stream", "table", "output", "use", "test")
@@ -74,6 +84,12 @@ def _help(tokens: Tokens, at: int, expected: list[str]) -> tuple[str, ...]:
         return (_WRITE[text],)
     if dot_missing and (starts_statement(tokens, at) or (kind == "}" and before != ".")):
         return ("every statement ends with `.`: is one missing before this?",)
+    if text == "in" or (text == "not" and _is(tokens, at + 1, "in")):
+        return ("write `not (X in (a, b))`" if text == "not" else "write `X in (a, b)`",)
+    if dot_missing and kind in WORDS and text in _AFTER_A_GOAL:
+        return (_AFTER_A_GOAL[text],)
+    if "`by`" in expected:
+        return ("a limit says by what rows are ranked: `limit 5 by X desc`",)
     capital = at if kind == VARIABLE and tokens[at + 1 : at + 2] == "(" else at - 1
     if capital >= 0 and tokens[capital : capital + 2] == f"{VARIABLE}(":
         name = tokens.text(capital)
@@ -104,6 +120,10 @@ def _help(tokens: Tokens, at: int, expected: list[str]) -> tuple[str, ...]:
     if kind in (NOT, BOOL) and text.isalpha():
         return (f'`{text}` is a reserved word; as a text write "{text}"',)
     return _comment_help(tokens, at)
+
+
+def _is(tokens: Tokens, at: int, text: str) -> bool:
+    return at < len(tokens) and tokens.text(at) == text
 
 
 def _comment_help(tokens: Tokens, at: int) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from streamlog.syntax.tokens import Refused, Tokens
 
 # Python's, without those that depend on the place or on each other.
 DIRECTIVES = tuple(f"%{letter}" for letter in "YymbBdjaAHIpMSfz%")
+KNOWN_DIRECTIVES = f"what it may have is {' '.join(DIRECTIVES)}"
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _UNIT_SLIPS = {**literals.UNIT_SLIPS, "nanos": "ns", "nanoseconds": "ns", "nsec": "ns"}
 
@@ -54,9 +55,19 @@ def directives(format_: str) -> list[str]:
     return [f"%{match[1]}" for match in _DIRECTIVE.finditer(format_)]
 
 
+def unknown_directive(format_: str) -> str | None:
+    return next((d for d in directives(format_) if d not in DIRECTIVES), None)
+
+
 def zone_of(name: str) -> ZoneInfo | None:
     """A zone by its name; None if there is none. Names are those of IANA."""
     return ZoneInfo(name) if name in _names() else None
+
+
+def near_zone(name: str) -> str:
+    """What may be meant by the name of a zone that does not exist."""
+    guess = did_you_mean(name, _names())
+    return f'did you mean "{guess}"?' if guess else 'write it like "Europe/Berlin", or "UTC"'
 
 
 @cache
@@ -81,9 +92,9 @@ def _format(tokens: Tokens, at: int) -> str:
     format_ = literals.unquoted(tokens.text(at), tokens.span(at, at + 1))
     used = directives(format_)
     reason = help = ""
-    if unknown := [d for d in used if d not in DIRECTIVES]:
-        reason = f"`{unknown[0]}` means nothing in the format of a time"
-        help = f"what it may have is {' '.join(DIRECTIVES)}"
+    if unknown := unknown_directive(format_):
+        reason = f"`{unknown}` means nothing in the format of a time"
+        help = KNOWN_DIRECTIVES
     elif twice := [d for d in dict.fromkeys(used) if d != "%%" and used.count(d) > 1]:
         reason = f"`{twice[0]}` is in this format twice"
     elif not {"%Y", "%y"} & {*used}:
@@ -101,9 +112,7 @@ def _format(tokens: Tokens, at: int) -> str:
 def _zone(tokens: Tokens, at: int) -> str:
     name = literals.unquoted(tokens.text(at), tokens.span(at, at + 1))
     if zone_of(name) is None:
-        guess = did_you_mean(name, _names())
-        help = f'did you mean "{guess}"?' if guess else 'write it like "Europe/Berlin", or "UTC"'
-        raise _refused(tokens, at, at + 1, f'there is no time zone "{name[:40]}"', help)
+        raise _refused(tokens, at, at + 1, f'there is no time zone "{name[:40]}"', near_zone(name))
     return name
 
 
