@@ -32,6 +32,7 @@ from streamlog.runtime.python_functions import check_allowed
 from streamlog.runtime.query import Binding, QueryError, Question, answer, in_order, prepared
 from streamlog.runtime.reorder import Buffer
 from streamlog.runtime.report import Late, Report, Skipped, StreamCount
+from streamlog.runtime.sources import check_inputs
 from streamlog.runtime.status import Held, held
 from streamlog.runtime.values import moment, to_time
 from streamlog.syntax.ast import FIRST_INSTANT, LAST_INSTANT, LOGICAL_TIME, Type
@@ -68,9 +69,11 @@ class Engine:
         *,
         remember: bool = True,
         checked: bool = False,
+        named: bool = False,
     ) -> None:
         """`remember`: keep what was received and released, for `facts` and queries over all
-        of it. A long run does without. `checked`: the rows of tables have been, as in `take`."""
+        of it. A long run does without. `checked`: the rows of tables have been, as in `take`.
+        `named`: `end` refuses to end all streams if one that rules read was never mentioned."""
         if not program.ok:
             raise EngineError("the program has errors")
         check_allowed(program)
@@ -93,6 +96,7 @@ class Engine:
         self._late = dict.fromkeys(self.checkers, 0)
         self._rejected = dict.fromkeys(self.checkers, 0)
         self._answers = dict.fromkeys(self.outputs, 0)
+        self._unnamed = set(self.schema.streams) if named else set()
         self._steps = self._state = self._state_high = 0
         self._broken: str | None = None
         # Kept in the order they came; `facts` sorts.
@@ -181,6 +185,9 @@ class Engine:
 
     def end(self, stream: str | None = None) -> None:
         """Nothing will come any more, in one stream or in all."""
+        if stream is None:
+            given = set(self.schema.inputs) - self._unnamed
+            check_inputs(self.program, given, 'push them, or say engine.end("{name}") before')
         self.progress.end(stream if stream is None else self._stream(stream))
 
     def took(self, stream: str, rows: int, duplicates: int) -> None:
@@ -364,6 +371,7 @@ class Engine:
             {k.removeprefix(start): list(v) for k, v in tables.items() if k.startswith(start)}
         )
         self.late, self.rejects, self.errors = [], [], []
+        self._unnamed.clear()
 
     @property
     def _resumable(self) -> Resumable:
@@ -385,6 +393,7 @@ class Engine:
 
     def _stream(self, name: str) -> str:
         if name in self.buffers:
+            self._unnamed.discard(name)
             return name
         predicate = self.schema.predicates.get(self._predicate(name))
         assert predicate is not None
