@@ -90,8 +90,9 @@ def _help(tokens: Tokens, at: int, expected: list[str]) -> tuple[str, ...]:
         return (_AFTER_A_GOAL[text],)
     if "`by`" in expected:
         return ("a limit says by what rows are ranked: `limit 5 by X desc`",)
-    capital = at if kind == VARIABLE and tokens[at + 1 : at + 2] == "(" else at - 1
-    if capital >= 0 and tokens[capital : capital + 2] == f"{VARIABLE}(":
+    here = kind == VARIABLE and ("a predicate" in expected or tokens[at + 1 : at + 2] == "(")
+    capital = at if here else at - 1
+    if here or (capital >= 0 and tokens[capital : capital + 2] == f"{VARIABLE}("):
         name = tokens.text(capital)
         lower = name.lstrip("_")[:1].lower() + name.lstrip("_")[1:]
         return (
