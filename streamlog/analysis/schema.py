@@ -175,7 +175,8 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
         else:
             kind = Kind.STREAM if name in temporal else Kind.TABLE
         predicates[name] = Predicate(name, arity, kind, name in temporal, span, declared.get(name))
-    diagnostics += _slips(predicates, defined)
+    diagnostics += _slips(predicates, defined | functions.keys())
+    diagnostics += _functions_as_goals(predicates, functions, defined)
     diagnostics += _beyond_time(facts, temporal)
     schema = Schema(predicates, rules, facts, queries, outputs, tests, functions)
     return schema, tuple(diagnostics)
@@ -429,6 +430,22 @@ def _arity_in_test(atom: Atom, arities: dict[str, tuple[int, Span]]) -> Iterator
                 "not a constant",
                 help=_constant_for(arg),
             )
+
+
+def _functions_as_goals(
+    predicates: dict[str, Predicate], functions: dict[str, Function], defined: set[str]
+) -> Iterator[Diagnostic]:
+    """A function of Python that is asked as if it were a predicate."""
+    for name in sorted(predicates.keys() & functions.keys() - defined):
+        result = functions[name].result
+        value = "true" if result is Type.BOOL else "…"
+        yield finding(
+            "SL0205",
+            f"`{name}` is a function, not a predicate",
+            predicates[name].span,
+            related=[(functions[name].span, "declared here")],
+            help=f"compare its result: `{name}(…) = {value}`",
+        )
 
 
 def _slips(predicates: dict[str, Predicate], defined: set[str]) -> Iterator[Diagnostic]:
