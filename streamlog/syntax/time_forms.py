@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from streamlog.diagnostics import did_you_mean, finding
 from streamlog.syntax import literals
 from streamlog.syntax.scan import TEXT
-from streamlog.syntax.time_form import TIME_UNITS, TimeForm
+from streamlog.syntax.time_form import OF_TWO, TIME_UNITS, TimeForm
 from streamlog.syntax.tokens import Refused, Tokens
 
 # Python's, without those that depend on the place or on each other.
@@ -34,6 +34,9 @@ def form(tokens: Tokens, start: int, found: list[Any]) -> Form:
     texts = [at for at in parts if tokens[at] == TEXT]
     if len(parts) == 1 and not texts:
         return Form(TimeForm(unit=_unit(tokens, parts[0])), end)
+    of_two = ""
+    if len(parts) == 3 and len(texts) == 2 and parts[2] not in texts:
+        of_two = _of_two(tokens, parts.pop())
     if len(texts) != len(parts) or len(parts) > 2:
         example = '`time("%d.%m.%Y %H:%M", "Europe/Berlin")`'
         raise _refused(
@@ -48,7 +51,7 @@ def form(tokens: Tokens, start: int, found: list[Any]) -> Form:
     if zone and "%z" in directives(format_):
         reason = "the format has the offset `%z`, so there is nothing for a zone to say"
         raise _refused(tokens, parts[1], parts[1] + 1, reason, "leave out the zone, or `%z`")
-    return Form(TimeForm(format=format_, zone=zone), end)
+    return Form(TimeForm(format=format_, zone=zone, of_two=of_two), end)
 
 
 def directives(format_: str) -> list[str]:
@@ -114,6 +117,14 @@ def _zone(tokens: Tokens, at: int) -> str:
     if zone_of(name) is None:
         raise _refused(tokens, at, at + 1, f'there is no time zone "{name[:40]}"', near_zone(name))
     return name
+
+
+def _of_two(tokens: Tokens, at: int) -> str:
+    word = tokens.text(at)
+    if word not in OF_TWO:
+        reason = f"`{word}` does not say which of two times is meant"
+        raise _refused(tokens, at, at + 1, reason, "write `first` or `last`")
+    return word
 
 
 def _refused(tokens: Tokens, start: int, end: int, message: str, help: str) -> Refused:
