@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from streamlog.analysis.builtins import FUNCTIONS, INTERNAL, Function
 from streamlog.analysis.calendar import TRUNCATIONS
-from streamlog.diagnostics import Diagnostic, did_you_mean, finding
+from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.aggregates import AGGREGATES
-from streamlog.syntax.ast import Agg, Call, Const, Query, Rule
+from streamlog.syntax.ast import Agg, Call, Const, Query, Rule, Type
 from streamlog.syntax.ast import Function as PythonFunction
 from streamlog.syntax.time_forms import (
     KNOWN_DIRECTIVES,
@@ -97,6 +97,22 @@ def check_calls(
                 yield from _check_call(node, own)
             elif isinstance(node, Agg) and node.func == "percentile":
                 yield from _check_rank(node)
+
+
+def functions_as_goals(
+    asked: Mapping[str, Span], own: Mapping[str, PythonFunction]
+) -> Iterator[Diagnostic]:
+    """`asked` are predicates that nothing defines; one with a function's name is a slip."""
+    for name, span in asked.items():
+        if name in own:
+            value = "true" if own[name].result is Type.BOOL else "…"
+            yield finding(
+                "SL0205",
+                f"`{name}` is a function, not a predicate",
+                span,
+                related=[(own[name].span, "declared here")],
+                help=f"compare its result: `{name}(…) = {value}`",
+            )
 
 
 def _check_call(call: Call, own: Mapping[str, PythonFunction]) -> Iterator[Diagnostic]:

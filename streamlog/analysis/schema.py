@@ -9,7 +9,7 @@ from functools import cached_property
 from attrs import field, frozen
 
 from streamlog.analysis.builtins import GOALS, TICK, TIMESTAMPS
-from streamlog.analysis.calls import check_calls, declared_functions
+from streamlog.analysis.calls import check_calls, declared_functions, functions_as_goals
 from streamlog.analysis.column_names import column_names
 from streamlog.analysis.column_relations import ColumnRelation, broken_by, relations_of, unfit
 from streamlog.analysis.temporal import temporal_predicates
@@ -176,7 +176,8 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
             kind = Kind.STREAM if name in temporal else Kind.TABLE
         predicates[name] = Predicate(name, arity, kind, name in temporal, span, declared.get(name))
     diagnostics += _slips(predicates, defined | functions.keys())
-    diagnostics += _functions_as_goals(predicates, functions, defined)
+    asked = {n: p.span for n, p in predicates.items() if n not in defined}
+    diagnostics += functions_as_goals(asked, functions)
     diagnostics += _beyond_time(facts, temporal)
     schema = Schema(predicates, rules, facts, queries, outputs, tests, functions)
     return schema, tuple(diagnostics)
@@ -430,22 +431,6 @@ def _arity_in_test(atom: Atom, arities: dict[str, tuple[int, Span]]) -> Iterator
                 "not a constant",
                 help=_constant_for(arg),
             )
-
-
-def _functions_as_goals(
-    predicates: dict[str, Predicate], functions: dict[str, Function], defined: set[str]
-) -> Iterator[Diagnostic]:
-    """A function of Python that is asked as if it were a predicate."""
-    for name in sorted(predicates.keys() & functions.keys() - defined):
-        result = functions[name].result
-        value = "true" if result is Type.BOOL else "…"
-        yield finding(
-            "SL0205",
-            f"`{name}` is a function, not a predicate",
-            predicates[name].span,
-            related=[(functions[name].span, "declared here")],
-            help=f"compare its result: `{name}(…) = {value}`",
-        )
 
 
 def _slips(predicates: dict[str, Predicate], defined: set[str]) -> Iterator[Diagnostic]:
