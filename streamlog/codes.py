@@ -67,7 +67,6 @@ _TABLE = (
     ("SL0308", "error", "a timestamp of the wrong type"),
     ("SL0309", "error", "a pattern that is not a regular expression"),
     ("SL0310", "error", "a value that may be missing"),
-    ("SL0310", "error", "a value that may be missing"),
     # ---- SL04: time
     ("SL0401", "error", "a rule that would wait forever"),
     ("SL0402", "error", "a cycle through negation at one instant"),

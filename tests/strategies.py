@@ -14,7 +14,7 @@ from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
 from streamlog.syntax.data_path import DataPath
 from streamlog.syntax.declare import STREAM_OPTIONS
 from streamlog.syntax.nothing import NONE, Nothing
-from streamlog.syntax.time_form import TIME_UNITS, TimeForm
+from streamlog.syntax.time_form import OF_TWO, TIME_UNITS, TimeForm
 
 NOWHERE = Span(Source("generated", ""), 0, 0)
 
@@ -179,6 +179,7 @@ _forms = (
         TimeForm,
         format=st.just("%d.%m.%Y %H:%M:%S.%f"),
         zone=st.sampled_from(["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"]),
+        of_two=st.sampled_from(["", *OF_TWO]),
     )
 )
 _keys = st.lists(columns | st.text(min_size=1, max_size=3) | st.just("a.b"), max_size=2).map(tuple)

@@ -53,7 +53,7 @@ from streamlog.syntax.scan import (
     Scan,
     scan,
 )
-from streamlog.syntax.time_form import TIME_UNITS
+from streamlog.syntax.time_form import OF_TWO, TIME_UNITS
 
 Typed = tuple[int, _TokenType, str]  # where, what, and the text itself
 
@@ -307,7 +307,7 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
         case _Place.COLUMNS:
             return Name.Attribute
         case _Place.FORM:
-            return Keyword.Type if text in TIME_UNITS else Name
+            return Keyword.Type if text in TIME_UNITS or text in OF_TWO else Name
         case _Place.LIMIT if text in LIMIT_WORDS and after != "(":
             return Keyword
         case _Place.TERMS | _Place.LIMIT if after == "(":

@@ -386,7 +386,8 @@ def _with_path(column: str, path: DataPath) -> str:
 
 
 def time_form_text(form: TimeForm) -> str:
-    return form.unit or ", ".join(quoted(text) for text in (form.format, form.zone) if text)
+    texts = [quoted(text) for text in (form.format, form.zone) if text]
+    return form.unit or ", ".join((*texts, *filter(None, (form.of_two,))))
 
 
 def _timeline(timeline: ast.Timeline) -> str:
