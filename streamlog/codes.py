@@ -84,6 +84,10 @@ _TABLE = (
     ("SL0506", "warning", "an absence that nothing reports in silence"),
     # ---- SL06: tests
     ("SL0601", "error", "a test that cannot be run"),
+    # ---- SL07: review
+    ("SL0701", "error", "an annotation that is not one of a rule"),
+    ("SL0702", "warning", "a suppression that suppresses nothing"),
+    ("SL0703", "warning", "a suppression without a reason"),
 )
 
 SEVERITIES = {code: Severity(severity) for code, severity, _ in _TABLE}

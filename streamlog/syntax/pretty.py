@@ -301,6 +301,9 @@ def layout(node: ast.Statement | ast.Step) -> Layout:
     if isinstance(node, ast.Rule):
         shape = _body_layout(f"{goal_text(node.head)} <-", node.body)
         return evolve(shape, tail=limit_text(node.limit)) if node.limit else shape
+    if isinstance(node, ast.Annotation):
+        values = ", ".join(v if is_bare(v) else quoted(v) for v in node.values)
+        return Layout(f"@{node.name} {values}", (), "")
     if isinstance(node, ast.Query):
         first = body_text(node.body)
         return _body_layout("?", node.body, glue=" " if first.startswith("-") else "")
