@@ -54,6 +54,8 @@ _TABLE = (
     ("SL0205", "error", "an unknown function, or one called wrongly"),
     ("SL0206", "error", "a built-in redefined"),
     ("SL0207", "warning", "an undeclared input that looks like a typo"),
+    ("SL0208", "error", "a name with two meanings"),
+    ("SL0209", "error", "a name that another file does not offer"),
     # ---- SL03: types and safety
     ("SL0301", "error", "mismatched types"),
     ("SL0302", "error", "a variable that nothing binds"),
@@ -64,7 +66,6 @@ _TABLE = (
     ("SL0307", "error", "an aggregate as the timestamp"),
     ("SL0308", "error", "a timestamp of the wrong type"),
     ("SL0309", "error", "a pattern that is not a regular expression"),
-    ("SL0310", "error", "a value that may be missing"),
     ("SL0310", "error", "a value that may be missing"),
     # ---- SL04: time
     ("SL0401", "error", "a rule that would wait forever"),

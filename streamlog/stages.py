@@ -70,6 +70,7 @@ class Parsed(Compilation):
     module: Module  # with the files it uses, and after desugaring in simple form
     written: Module | None = field(default=None, repr=False)  # with them, before desugaring
     given: Given = field(factory=dict, repr=False)  # types of columns that are known already
+    files: tuple[Source, ...] = field(default=(), repr=False)  # of the module, its own first
 
 
 @frozen(slots=False, kw_only=True)

@@ -14,16 +14,16 @@ from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
 from streamlog.syntax.data_path import DataPath
 from streamlog.syntax.declare import STREAM_OPTIONS
 from streamlog.syntax.nothing import NONE, Nothing
-from streamlog.syntax.time_form import TIME_UNITS, TimeForm
+from streamlog.syntax.time_form import OF_TWO, TIME_UNITS, TimeForm
 
 NOWHERE = Span(Source("generated", ""), 0, 0)
 
 KEYWORDS = (
-    "stream table output use test from arrive late reject given advance end expect none arrives"
+    "stream table output export extend use test from arrive late reject given advance end expect "
+    "none arrives"
 )
-predicates = st.sampled_from(
-    f"p q msg first last max count sum tick rejected slack {KEYWORDS}".split()
-)
+words = st.sampled_from(f"p q msg first last max count sum tick rejected slack {KEYWORDS}".split())
+predicates = words | st.sampled_from(["m.p", "auth.net.max", "use.as", "end.end", "test.stream"])
 columns = st.sampled_from(["T", "a", "b", "area", "Price", "from", "type", "time"])
 functions = st.sampled_from(["f", "abs", "length", "floor", "stream", "lgr"])
 paths = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -179,6 +179,7 @@ _forms = (
         TimeForm,
         format=st.just("%d.%m.%Y %H:%M:%S.%f"),
         zone=st.sampled_from(["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"]),
+        of_two=st.sampled_from(["", *OF_TWO]),
     )
 )
 _keys = st.lists(columns | st.text(min_size=1, max_size=3) | st.just("a.b"), max_size=2).map(tuple)
@@ -233,13 +234,15 @@ statements = st.one_of(
     _rules,
     build(ast.Fact, atoms),
     build(ast.Query, bodies),
-    build(ast.Stream, predicates, column_lists.map(_timed), _options(_from | _limit), relations),
-    build(ast.Table, predicates, column_lists, _options(_from), relations),
+    build(ast.Stream, words, column_lists.map(_timed), _options(_from | _limit), relations),
+    build(ast.Table, words, column_lists, _options(_from), relations),
     build(ast.Output, st.lists(answers, min_size=1, max_size=3).map(tuple)),
-    build(ast.Use, paths),
+    build(ast.Use, paths, st.none() | words),
+    build(ast.Export, st.lists(build(ast.PredName, words), min_size=1, max_size=3).map(tuple)),
+    build(ast.Extend, st.lists(names, min_size=1, max_size=3).map(tuple)),
     build(
         ast.Function,
-        predicates,
+        words,
         st.lists(st.sampled_from(ast.Type), max_size=3).map(tuple),
         st.sampled_from(ast.Type),
         paths,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from streamlog.app.inputs import TARGET, batch_option, compile_target, files_of
+from streamlog.app.inputs import STDIN, batch_option, compile_target, files_of, targets_argument
+from streamlog.app.project import project
 from streamlog.codes import Severity
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, in_order
 
@@ -38,7 +39,7 @@ def _complete_pass(
 
 
 @click.command("check")
-@click.argument("targets", metavar="PATH...", nargs=-1, required=True, type=TARGET)
+@targets_argument
 @batch_option
 @click.option(
     "--format",
@@ -70,7 +71,8 @@ def command(
     """Check programs without running them.
 
     PATH is a file, a folder (all .slog files below it) or - for standard input.
-    Errors fail the check; warnings only with --strict.
+    Without PATH it is the project that the current folder lies in. Errors fail the check; warnings
+    only with --strict, or if `streamlog.toml` says `strict = true`.
 
     \b
     streamlog check rules/
@@ -86,20 +88,26 @@ def command(
         raise click.UsageError("--dump-after and --format both write to standard output")
     files = files_of(targets)
     mode = Mode.BATCH if batch else Mode.STREAM
-    found: list[Diagnostic] = []
+    own: list[Diagnostic] = []
+    others: list[Diagnostic] = []
     suppressing: set[Span] = set()
     for file in files:
         compilation = compile_target(file, mode=mode, until=dump_after)
-        found += compilation.diagnostics
+        for finding in compilation.diagnostics:
+            (own if finding.span.source == compilation.source else others).append(finding)
         suppressing |= {*compilation.suppressing}
         if dump_after:
             _dump(compilation, dump_after, title=file if len(files) > 1 else None)
-    # A file that several programs use is compiled with each; its findings are reported once, and
-    # a comment there is of use if it is so to one of them.
+    # A file that several programs use is compiled with each; its findings are reported once, with
+    # the names that predicates have in the file itself. A comment there that allows a warning is
+    # of use if it is so to one of them.
+    places = {(d.code, d.span): d for d in (*reversed(others), *reversed(own))}
+    found = [*own, *(d for d in others if places[d.code, d.span] is d)]
     found = [d for d in found if d.code != UNUSED or d.span not in suppressing]
     report(in_order(found), form, len(files))
-    failing = (Severity.ERROR, Severity.WARNING) if strict else (Severity.ERROR,)
-    ctx.exit(any(d.severity in failing for d in found))
+    strict = strict or any(project(file).strict for file in files if file != STDIN)
+    worst = (Severity.ERROR, Severity.WARNING) if strict else (Severity.ERROR,)
+    ctx.exit(any(d.severity in worst for d in found))
 
 
 def _dump(compilation: Compilation, name: str, title: str | None) -> None:

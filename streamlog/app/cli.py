@@ -34,6 +34,18 @@ class App(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        from streamlog.diagnostics import did_you_mean
+
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            near = did_you_mean(name, COMMANDS)
+            hint = f"did you mean `{near}`?" if near else f"the commands are {', '.join(COMMANDS)}"
+            ctx.fail(f"there is no command `{name}`; {hint}")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):  # a terminal without ≤ gets a ?, not a traceback

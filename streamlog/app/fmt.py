@@ -11,7 +11,7 @@ import click
 from attrs import frozen
 
 from streamlog.app.formats import count
-from streamlog.app.inputs import STDIN, STDIN_NAME, TARGET, decoded, files_of
+from streamlog.app.inputs import STDIN, STDIN_NAME, decoded, files_of, targets_argument
 from streamlog.diagnostics import Diagnostic, Source, Span, finding, in_order
 
 
@@ -30,7 +30,7 @@ class Formatted:
 
 
 @click.command("fmt")
-@click.argument("targets", metavar="PATH...", nargs=-1, required=True, type=TARGET)
+@targets_argument
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file would change.")
 @click.option("--diff", is_flag=True, help="Write nothing; print what would change.")
 @click.pass_context

@@ -66,6 +66,15 @@ class Suite:
     tests: tuple[Test, ...]
     stored: Program | None = None
 
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The other files with tests that the program is made of."""
+        if not isinstance(self.stream, Parsed):
+            return ()
+        statements = self.stream.module.statements
+        tested = {s.span.source.path for s in statements if isinstance(s, Test)}
+        return tuple(f.path for f in self.stream.files[1:] if f.path in tested)
+
     def program_of(self, test: Test) -> Program | None:
         return self.program or (self.stored if refusals_of(test) else None)
 
@@ -145,8 +154,9 @@ def suite_of(path: str, *, batch: bool = False) -> Suite:
     """The tests that a file itself contains, not those of files it uses; `batch`: a program that
     is refused in a stream is run over stored data."""
     stream = compile_target(path, mode=Mode.STREAM)
-    parsed = stream.parsed.statements if isinstance(stream, Parsed) else ()
-    tests = tuple(s for s in parsed if isinstance(s, Test))
+    statements = stream.module.statements if isinstance(stream, Parsed) else ()
+    own = (s for s in statements if s.span.source is stream.source)
+    tests = tuple(s for s in own if isinstance(s, Test))
     if isinstance(stream, Program):
         return Suite(path, stream, stream, tests)
     stored: Program | None = None

@@ -103,7 +103,7 @@ def _by(p: PredicateContract) -> int:
 
 def class_text(p: PredicateContract, contract: Contract) -> str:
     if p.kind is None:
-        return str(p.predicate.kind.value)
+        return str(p.predicate.kind.value) if p.predicate.view is None else "timeline"
     mine = [r for r in contract.rules if r.rule.head.pred == p.predicate.name]
     waits = max((r.waits for r in mine), default=0)
     words = f"waits {quantity(waits, p.clock)}" if p.kind is Class.WAITS else str(p.kind.value)
@@ -116,13 +116,22 @@ def delay_text(p: PredicateContract) -> str:
         return ""
     if _waits_for_the_end(p):
         return END_OF_DATA
-    if len({d.by for d in p.delays}) == 1:
+    if len({d.by for d in p.delays}) == 1 and not any(d.instead for d in p.delays):
         return quantity(_by(p), p.clock)
-    return "\n".join(f"{d.stream} {by_text(d, p.clock)}" for d in p.delays)
+    return "\n".join(f"{ways_text(d, p.clock)}" for d in p.delays)
+
+
+def ways_text(delay: Delay, clock: Type | None) -> str:
+    """How far which timelines must have come, a line each."""
+    return "\nor ".join(f"{name} {_distance(by, clock)}" for name, by in delay.ways)
 
 
 def by_text(delay: Delay, clock: Type | None) -> str:
-    return END_OF_DATA if delay.by is None else quantity(delay.by, clock)
+    return _distance(delay.by, clock)
+
+
+def _distance(by: int | None, clock: Type | None) -> str:
+    return END_OF_DATA if by is None else quantity(by, clock)
 
 
 def _delay_rules(p: PredicateContract) -> list[Rule | None]:
@@ -199,7 +208,10 @@ def predicate_data(p: PredicateContract) -> dict[str, Any]:
 
 def _delay_data(delay: Delay) -> dict[str, Any]:
     because = _rule_data(delay.because) if delay.because else None
-    return {"stream": delay.stream, "by": delay.by, "because": because}
+    found: dict[str, Any] = {"stream": delay.stream, "by": delay.by, "because": because}
+    if delay.instead:
+        found["instead"] = [{"stream": stream, "by": by} for stream, by in delay.instead]
+    return found
 
 
 def _kept_data(kept: Kept) -> dict[str, Any]:

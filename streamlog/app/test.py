@@ -11,7 +11,7 @@ import click
 from attrs import evolve
 
 from streamlog.app.formats import count
-from streamlog.app.inputs import STDIN, TARGET, batch_option, files_of, python_option
+from streamlog.app.inputs import STDIN, batch_option, files_of, python_option, targets_argument
 from streamlog.app.java import NoSparkError, on_spark
 from streamlog.app.limits import limit_options, limits_of
 from streamlog.app.matching import ExpressionError, Matches, matcher
@@ -32,7 +32,7 @@ def _matcher(ctx: click.Context, param: click.Parameter, value: str | None) -> M
 
 
 @click.command("test")
-@click.argument("targets", metavar="PATH...", nargs=-1, required=True, type=TARGET)
+@targets_argument
 @click.option(
     "-k",
     "chosen",
@@ -91,10 +91,11 @@ def command(
 ) -> None:
     """Run the tests that programs contain.
 
-    PATH is a file, a folder (all .slog files below it) or - for standard input. A test that
-    passes is also run in other orders of arrival, as far as the streams' slack allows them:
-    the answers must be the same. Exit code 2 means that no test was found. The tests of a
-    program that `check` refuses fail, unless they expect that (`rejected SL0401.`).
+    PATH is a file, a folder (all .slog files below it) or - for standard input. The tests of
+    files that a program uses are run, too, those of each file on their own. A test that passes
+    is also run in other orders of arrival, as far as the streams' slack allows them: the answers
+    must be the same. Exit code 2 means that no test was found. The tests of a program that
+    `check` refuses fail, unless they expect that (`rejected SL0401.`).
 
     \b
     streamlog test rules/
@@ -119,11 +120,16 @@ def command(
             raise click.UsageError(str(error)) from None
     out = console()
     results: list[Results] = []
+    known = {Path(file).resolve() for file in files}
     for file in files:
         found = run_suite(suite_of(file, batch=batch), options, chosen)
         if file in rewritten and (changed := update(found.verdicts)):
             click.echo(f"updated {count(changed, 'expectation')} of {file}", err=True)
             found = run_suite(suite_of(file, batch=batch), options, chosen)
+        for path in found.suite.used:
+            if Path(path).resolve() not in known:
+                known.add(Path(path).resolve())
+                files.append(path)
         results.append(found)
         if not found.empty:
             print_diagnostics(d for d in found.suite.stream.diagnostics if not d.is_error)

@@ -35,6 +35,8 @@ from streamlog.syntax.ast import (
     Choice,
     Comparison,
     Const,
+    Export,
+    Extend,
     Fact,
     Function,
     Literal,
@@ -115,6 +117,8 @@ def _statement(statement: Statement) -> Statement:
         case Query(body):
             return evolve(statement, body=_in_branches(body, fresh))
         case Annotation() | Fact() | Stream() | Table() | Output() | Use() | Function() | Test():
+            return statement
+        case Export() | Extend():
             return statement
 
 

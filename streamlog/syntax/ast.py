@@ -243,11 +243,21 @@ class Option:
 
 
 @frozen
+class Timeline:
+    """A column on which a stream makes progress: `sys slack 5s`, after `progress`."""
+
+    column: str
+    options: tuple[Option, ...] = _tuple_of(Option)
+    span: Span = _span()
+
+
+@frozen
 class Stream:
     name: str
     columns: tuple[Column, ...] = _tuple_of(Column)
     options: tuple[Option, ...] = _tuple_of(Option)
     where: Body = ()  # between columns, which stand there as words or variables
+    progress: tuple[Timeline, ...] = ()  # empty: on its first column
     span: Span = _span()
 
 
@@ -277,7 +287,26 @@ class Output:
 
 @frozen
 class Use:
+    """`use "lib/auth.slog".`, or with a name before that of each of its predicates, `as auth`."""
+
     path: str
+    alias: str | None = None
+    span: Span = _span()
+
+
+@frozen
+class Export:
+    """`export failed.`: files that use this one under an alias may name these predicates."""
+
+    preds: tuple[PredName, ...] = _tuple_of(PredName)
+    span: Span = _span()
+
+
+@frozen
+class Extend:
+    """`extend failed.`: rules of this file add to predicates that another file defines."""
+
+    preds: tuple[PredName, ...] = _tuple_of(PredName)
     span: Span = _span()
 
 
@@ -379,7 +408,18 @@ class Test:
 
 
 Statement: TypeAlias = (
-    Annotation | Rule | Fact | Query | Stream | Table | Output | Use | Function | Test
+    Annotation
+    | Rule
+    | Fact
+    | Query
+    | Stream
+    | Table
+    | Output
+    | Use
+    | Export
+    | Extend
+    | Function
+    | Test
 )
 
 

@@ -26,10 +26,13 @@ KEYWORDS = {
     "stream": "d",
     "table": "d",
     "output": "o",
+    "export": "o",
+    "extend": "o",
     "use": "u",
     "function": "k",
     "test": "t",
     "from": "f",
+    "progress": "G",
     "where": "h",
     "arrives": "y",
     "limit": "m",
@@ -51,6 +54,7 @@ KEYWORDS = {
 RESERVED = {"not": "n", "true": "B", "false": "B"}
 WORDS = "w" + "".join(sorted(set(KEYWORDS.values())))
 VARIABLE, NUMBER, TIME, TEXT, BOOL, STRANGE = "VNTSBX"
+QUALIFIED = "D"  # a predicate of a file that is used under an alias: `auth.failed`
 ARROW, QUERY, RANGE, NOT, COMPARISON, IN = "RQEn=i"
 ANNOTATION = "A"
 
@@ -68,7 +72,7 @@ _WORD_KINDS = {**KEYWORDS, **RESERVED}
 
 _TOKEN = re.compile(
     r"""\s*(?:
-    ([^\W\d]\w*)                                              # 1 a name
+    ([^\W\d]\w*(?:\.[^\W\d]\w*)*)                            # 1 a name, perhaps qualified
   | ([(),;{}*~¬≤≥≠]|\+\+?|\.\.?|<[-=>]?|>=?|=(?:\\=|[=<>])?|!=?|:[-=]?|->?|\?-?
      |/(?![/*])|&&?|\|\|?|\\[=+]?)                            # 2 a symbol, or a slip for one
   | ([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\w*)              # 3 a number, perhaps with a unit
@@ -169,6 +173,8 @@ class _Scanner:
                 self._end_statement(len(kinds))
             if group == 1:
                 word = match[1]
+                if "." in word and not _is_qualified(word):
+                    return self._first_word(start, word)
                 kind = _WORD_KINDS.get(word) or _name_kind(word)
                 if word == "in" and kinds and kinds[-1] in _IN_FOLLOWS and _OPENS.match(text, end):
                     kind = IN
@@ -203,6 +209,14 @@ class _Scanner:
             starts.append(start)
             ends.append(end)
         return None
+
+    def _first_word(self, start: int, words: str) -> int:
+        """Of words and dots that are no name: a statement ends, the next begins without a blank."""
+        word = words.split(".")[0]
+        self.kinds.append(_WORD_KINDS.get(word) or _name_kind(word))
+        self.starts.append(start)
+        self.ends.append(start + len(word))
+        return start + len(word)
 
     def _annotates(self, token: str) -> bool:
         return len(self.kinds) == self.first and _ANNOTATION.fullmatch(token) is not None
@@ -305,7 +319,13 @@ class _Scanner:
         self.problems.append((at, finding(code, message, span, help=help)))
 
 
+def _is_qualified(name: str) -> bool:
+    return all(_name_kind(word) == "w" and word not in RESERVED for word in name.split("."))
+
+
 def _name_kind(word: str) -> str:
+    if "." in word:
+        return QUALIFIED
     first = word[0]
     if not word.isascii() and not word.isidentifier():
         return STRANGE

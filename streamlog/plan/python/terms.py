@@ -15,6 +15,7 @@ from streamlog.syntax.ast import (
     Term,
     Var,
 )
+from streamlog.syntax.nothing import NONE
 from streamlog.syntax.walk import variables
 
 _COMPARISONS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -22,8 +23,10 @@ _COMPARISONS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=
 
 def spelled(prefix: str, name: str) -> str:
     """A name in generated code, different for every name in the program. Python takes names for
-    equal that look alike (`ﬁ` and `fi`), so those outside of ASCII are written in hexadecimal."""
-    return f"{prefix}_{name}" if name.isascii() else f"{prefix}x_{name.encode().hex()}"
+    equal that look alike (`ﬁ` and `fi`), so those outside of ASCII are written in hexadecimal, and
+    so are those of used files (`auth.failed`)."""
+    plain = name.isascii() and "." not in name
+    return f"{prefix}_{name}" if plain else f"{prefix}x_{name.encode().hex()}"
 
 
 def name(var: Var) -> str:
@@ -57,6 +60,8 @@ def python(term: Term) -> str:
             return f"({python(left)} {_COMPARISONS.get(op, op)} {python(right)})"
         case Call("in", (value, *items)):
             return f"({python(value)} in ({', '.join(map(python, items))},))"
+        case Call("default", (Const() as value, other)):  # where a constant has replaced a variable
+            return python(other) if value.value is NONE else python(value)
         case Call("default", (value, other)):
             return f"({python(other)} if {python(value)} is NONE else {python(value)})"
         case Call("length", (text,)):
