@@ -392,6 +392,7 @@ def _same_names(scope: _Scope, reported: set[tuple[_Scope, str]]) -> Iterator[Di
             if (other, name) in reported or (old, name) in reported:
                 continue
             reported.add((other, name))
+            is_data = name not in old.ruled and name not in other.ruled
             yield finding(
                 "SL0208",
                 f"`{name}` is defined by two files",
@@ -399,6 +400,7 @@ def _same_names(scope: _Scope, reported: set[tuple[_Scope, str]]) -> Iterator[Di
                 f"in `{other.file.source.path}`",
                 related=[(old.defined[name], f"and in `{old.file.source.path}`")],
                 help=(
+                    *([f"if it is an input, declare it, as in `table {name}(…)`"] * is_data),
                     f"if they mean the same and one adds to the other, write `extend {name}.` in"
                     " that one",
                     f"if not, rename one of them, or use its file under an alias: {other.aliased}",
