@@ -12,30 +12,22 @@ from streamlog.analysis.builtins import GOALS, TICK, TIMESTAMPS
 from streamlog.analysis.calls import check_calls, declared_functions
 from streamlog.analysis.column_names import column_names
 from streamlog.analysis.column_relations import ColumnRelation, broken_by, relations_of, unfit
-from streamlog.analysis.facts import beyond_time, constant_for, not_of_constants, outside
+from streamlog.analysis.facts import beyond_time, not_of_constants, outside
+from streamlog.analysis.mentions import arguments, check_names, wrong_arity
 from streamlog.analysis.temporal import temporal_predicates
 from streamlog.analysis.timelines import View, add_views
-from streamlog.codes import SEVERITIES
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.ast import (
-    Advance,
-    Arrive,
     Atom,
     Column,
-    Const,
-    Expect,
-    ExpectFrom,
-    ExpectNone,
     Export,
     Fact,
     Function,
-    Given,
     Module,
     Option,
     Output,
     PredName,
     Query,
-    Rejected,
     Rule,
     Stream,
     Table,
@@ -211,7 +203,7 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
     functions, wrong = declared_functions(s for s in statements if isinstance(s, Function))
     diagnostics += wrong
     diagnostics += check_calls(asking, functions)
-    diagnostics += _unknown((*outputs, *exports), tests, arities)
+    diagnostics += check_names((*outputs, *exports), tests, arities)
     diagnostics += _named_columns(outputs, declared, arities)
 
     temporal = temporal_predicates(
@@ -300,7 +292,7 @@ def _arities(
                 wrong.append(
                     finding(
                         "SL0201",
-                        f"the built-in `{atom.pred}` takes {_arguments(GOALS[atom.pred])}, "
+                        f"the built-in `{atom.pred}` takes {arguments(GOALS[atom.pred])}, "
                         f"not {atom.arity}",
                         atom.span,
                     )
@@ -308,24 +300,8 @@ def _arities(
             continue
         arity, span = arities.setdefault(atom.pred, (atom.arity, atom.span))
         if atom.arity != arity:
-            wrong.append(_wrong_arity(atom, arity, span))
+            wrong.append(wrong_arity(atom, arity, span))
     return arities, wrong
-
-
-def _wrong_arity(atom: Atom, arity: int, settled: Span) -> Diagnostic:
-    return finding(
-        "SL0201",
-        f"`{atom.pred}` has {_arguments(arity)}, here it has {atom.arity}",
-        atom.span,
-        f"{_arguments(atom.arity)} here",
-        related=[(settled, f"{_arguments(arity)} here")],
-        help="give it the same number of arguments everywhere; in a rule, `_` stands for one "
-        "that does not matter",
-    )
-
-
-def _arguments(count: int) -> str:
-    return f"{count} argument" if count == 1 else f"{count} arguments"
 
 
 def _heads(
@@ -364,9 +340,9 @@ def _named_columns(
         if len(output.columns) != arity:
             yield finding(
                 "SL0201",
-                f"`{output.name}` has {_arguments(arity)}, here {len(output.columns)} are named",
+                f"`{output.name}` has {arguments(arity)}, here {len(output.columns)} are named",
                 output.span,
-                related=[(settled, f"{_arguments(arity)} here")],
+                related=[(settled, f"{arguments(arity)} here")],
                 help="name each of its columns, or none",
             )
         elif declaration := declared.get(output.name):
@@ -385,70 +361,6 @@ def _named_columns(
                 output.span,
                 "named again here",
                 related=[(old.span, "first named here")],
-            )
-
-
-def _unknown(
-    named: Iterable[PredName], tests: Iterable[Test], arities: dict[str, tuple[int, Span]]
-) -> Iterator[Diagnostic]:
-    def check(name: str, span: Span) -> Iterator[Diagnostic]:
-        if name not in arities:
-            near = did_you_mean(name, arities)
-            yield finding(
-                "SL0204",
-                f"there is no predicate `{name}` in this program",
-                span,
-                help=f"did you mean `{near}`?" if near else (),
-            )
-
-    for pred in named:
-        yield from check(pred.name, pred.span)
-    for test in tests:
-        for step in test.steps:
-            match step:
-                case Given(pred) | ExpectNone(pred) | ExpectFrom(pred):
-                    yield from check(pred.name, pred.span)
-                case Expect(atoms):
-                    for atom in atoms:
-                        yield from check(atom.pred, atom.span)
-                        yield from _arity_in_test(atom, arities)
-                case Arrive(atom, fate):
-                    yield from check(atom.pred, atom.span)
-                    if fate != "rejected":
-                        yield from _arity_in_test(atom, arities)
-                case Advance(time) if not isinstance(time, Const) or time.type not in TIMESTAMPS:
-                    yield finding(
-                        "SL0601",
-                        "`advance` needs a timestamp",
-                        time.span,
-                        help="write the time itself, as in `advance @2026-11-15T08:00:00Z` or, "
-                        "on logical time, `advance 5`",
-                    )
-                case Rejected(code) if code not in SEVERITIES:
-                    near = did_you_mean(code, SEVERITIES)
-                    yield finding(
-                        "SL0601",
-                        f"there is no code `{code}`",
-                        step.span,
-                        "no program can be refused with it",
-                        help=f"did you mean `{near}`?" if near else (),
-                    )
-                case _:
-                    pass
-
-
-def _arity_in_test(atom: Atom, arities: dict[str, tuple[int, Span]]) -> Iterator[Diagnostic]:
-    arity, span = arities.get(atom.pred, (atom.arity, atom.span))
-    if atom.arity != arity:
-        yield _wrong_arity(atom, arity, span)
-    for arg in atom.args:
-        if not isinstance(arg, Const):
-            yield finding(
-                "SL0601",
-                "a test speaks of constants only",
-                arg.span,
-                "not a constant",
-                help=constant_for(arg),
             )
 
 

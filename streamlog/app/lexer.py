@@ -33,7 +33,7 @@ from streamlog.diagnostics import Source
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import Type
 from streamlog.syntax.data_paths import AS, PLACED
-from streamlog.syntax.declare import STREAM_OPTIONS, WHERE
+from streamlog.syntax.declare import PROGRESS, STREAM_OPTIONS, WHERE
 from streamlog.syntax.literals import UNITS
 from streamlog.syntax.scan import (
     ARROW,
@@ -323,7 +323,7 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
     return String.Symbol if {before, after} & _OPERATORS else Name.Function
 
 
-_DECLARING = {WHERE, *" ".join(STREAM_OPTIONS).split()}
+_DECLARING = {WHERE, PROGRESS, *" ".join(STREAM_OPTIONS).split()}
 LIMIT = "limit"
 LIMIT_WORDS = ("offset", "by", "asc", "desc", "per")
 _TYPES = frozenset(map(str, Type))

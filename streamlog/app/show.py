@@ -112,7 +112,7 @@ def _delay(p: PredicateContract) -> tuple[str, list[Rule | None]]:
     if len({d.by for d in p.delays}) == 1 and not any(d.instead for d in p.delays):
         return quantity(_by(p), p.clock), later
     ways = (
-        " or ".join(f"{stream} {quantity(by or 0, p.clock)}" for stream, by in d.ways)
+        "\nor ".join(f"{stream} {quantity(by or 0, p.clock)}" for stream, by in d.ways)
         for d in p.delays
     )
     return "\n".join(ways), later

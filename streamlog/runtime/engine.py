@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from itertools import chain
-from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -31,10 +27,10 @@ from streamlog.runtime.ingest import Check, Checker, RawRow, Reject
 from streamlog.runtime.progress import Clock, Progress
 from streamlog.runtime.python_functions import check_allowed
 from streamlog.runtime.query import Binding, QueryError, Question, answer, in_order, prepared
-from streamlog.runtime.reorder import buffer_of
-from streamlog.runtime.report import Late, Report, Skipped, StreamCount
+from streamlog.runtime.report import Late, Report, Skipped, StreamCount, too_far_ahead
+from streamlog.runtime.several_timelines import Judge, buffer_of, leaving
 from streamlog.runtime.status import Held, held
-from streamlog.runtime.values import moment, to_time
+from streamlog.runtime.values import to_time
 from streamlog.syntax.ast import FIRST_INSTANT, LAST_INSTANT, LOGICAL_TIME, Type
 
 _NO_TABLES: Mapping[str, Iterable[RawRow]] = MappingProxyType({})
@@ -138,12 +134,12 @@ class Engine:
                 time = row[0]
                 if time < progress:
                     self._late[stream] += 1
-                    self.late.append(self._late_on(stream, row, clock, progress))
+                    self.late.append(Late(stream, row, progress, self.clock(stream), stream))
                     continue
                 if time > latest:
                     if horizon is not None:
                         if BEGIN < known < time - horizon:
-                            self._reject(self._doubted(stream, row, known))
+                            self._reject(self._doubted(stream, row, clock, known))
                             continue
                         known = max(known, time)
                     latest = time
@@ -157,10 +153,8 @@ class Engine:
     def _push_on_several(
         self, stream: str, rows: Iterable[RawRow | Reject], check: Check, *, trusted: bool
     ) -> None:
-        """Of a stream with several timelines: what is earlier than one of them is late."""
-        clocks, append = self.progress.timelines(stream), self.buffers[stream].fresh.append
-        progress, latest = [c.progress for c in clocks], [c.seen for c in clocks]
-        known = {at: self.progress.known(c.stream) for at, c in enumerate(clocks) if c.horizon}
+        """Of a stream with several timelines."""
+        append, judge = self.buffers[stream].fresh.append, Judge(self.progress, stream, trusted)
         count = 0
         try:
             for raw in rows:
@@ -168,52 +162,29 @@ class Engine:
                 row: Any = check(raw)
                 if row.__class__ is Reject:
                     self._reject(row)
-                    continue
-                late = [at for at, c in enumerate(clocks) if row[c.column] < progress[at]]
-                if late and not trusted:  # the program's own facts come all at once
+                elif late := judge.late(row):
                     self._late[stream] += 1
-                    self.late.append(self._late_on(stream, row, clocks[late[0]], progress[late[0]]))
-                    continue
-                doubted = [
-                    at
-                    for at, c in enumerate(clocks)
-                    if not trusted
-                    and c.horizon is not None
-                    and BEGIN < known[at] < row[c.column] - c.horizon
-                ]
-                if doubted:
-                    at = doubted[0]
-                    self._reject(self._doubted(clocks[at].stream, row, known[at]))
-                    continue
-                for at, clock in enumerate(clocks):
-                    time = row[clock.column]
-                    latest[at] = max(latest[at], time)
-                    progress[at] = max(progress[at], time - clock.slack)
-                    if at in known:
-                        known[at] = max(known[at], time)
-                append(row)
+                    clock, passed = late
+                    name, column = clock.stream, clock.column
+                    self.late.append(Late(stream, row, passed, self.clock(name), name, column))
+                elif doubted := judge.doubted(row):
+                    self._reject(self._doubted(stream, row, *doubted))
+                else:
+                    judge.take(row)
+                    append(row)
         finally:
             self._rows[stream] += count
-            for clock, seen, reached in zip(clocks, latest, progress, strict=True):
-                self.progress.saw(clock, seen, reached)
-
-    def _late_on(self, stream: str, row: Row, clock: Clock, progress: int) -> Late:
-        return Late(stream, row, progress, self.clock(clock.stream), clock.stream, clock.column)
+            judge.done()
 
     def _reject(self, reject: Reject) -> None:
         self._rejected[reject.stream] += 1
         self.rejects.append(reject)
 
-    def _doubted(self, timeline: str, row: Row, known: int) -> Reject:
-        clock, predicate = self.clock(timeline), self.schema[timeline]
-        option = predicate.option("horizon")
-        assert option is not None
-        time = int(row[self.progress[timeline].column])
-        reason = (
-            f"{moment(time, clock)} is more than the horizon of {option.span.text[8:]} "
-            f"after {moment(known, clock)}, the latest time known"
-        )
-        return Reject(timeline if predicate.view is None else predicate.view.of, row, reason)
+    def _doubted(self, stream: str, row: Row, clock: Clock, known: int) -> Reject:
+        horizon = self.schema[clock.stream].option("horizon")
+        assert horizon is not None
+        type_ = self.clock(clock.stream)
+        return Reject(stream, row, too_far_ahead(row, clock, type_, known, horizon))
 
     def advance(self, time: int | str, stream: str | None = None) -> None:
         """Nothing earlier than `time` will come any more, in one stream, on one timeline
@@ -252,7 +223,7 @@ class Engine:
         if self._broken:
             raise EngineError(f"an earlier step was cut short: {self._broken}")
         progress = self.progress.values()
-        arrived = self._leaving(progress)
+        arrived = leaving(self.buffers, self.progress, self.schema.views)
         try:
             released = self.executor.step(arrived, progress)
         except BaseException as error:
@@ -277,16 +248,6 @@ class Engine:
             self.errors += (Skipped(rule, str(why), str(values)) for *_, why, values in rows)
         self._measure()
         return {name: in_order(released.get(name, ())) for name in self.outputs}
-
-    def _leaving(self, progress: Mapping[str, int]) -> dict[str, list[Row]]:
-        """What is to be evaluated now; the rows of several timelines under the name of each."""
-        arrived: dict[str, list[Row]] = {}
-        for stream, buffer in self.buffers.items():
-            rows = buffer.take(*(progress[c.stream] for c in self.progress.timelines(stream)))
-            arrived[stream] = rows
-            for name, view in self.schema.views.get(stream, {}).items():
-                arrived[name] = sorted(map(view.of_row, rows), key=itemgetter(0))
-        return arrived
 
     def _measure(self) -> None:
         executor = self.executor
@@ -437,13 +398,6 @@ class Engine:
                 "on Spark, `streamlog.spark.start` has checkpoints"
             )
         return self.executor
-
-    @cached_property
-    def tables_sha256(self) -> str:
-        """A checksum of the tables' rows: what was answered rests on them."""
-        tables = {name: in_order(rows) for name, rows in sorted(self.tables.items())}
-        text = json.dumps(tables, default=repr)
-        return hashlib.sha256(text.encode()).hexdigest()
 
     # -------------------------------------------------------------------------- inside
 

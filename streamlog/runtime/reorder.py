@@ -7,70 +7,8 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 from streamlog.runtime.executor import Row
-from streamlog.runtime.progress import Clock
 
 _time = itemgetter(0)
-
-
-def buffer_of(clocks: Sequence[Clock]) -> Buffer | SeveralTimelines:
-    """A stream's, which has a clock for each of its timelines."""
-    return Buffer() if len(clocks) == 1 else SeveralTimelines([c.column for c in clocks])
-
-
-class SeveralTimelines:
-    """The buffer of a stream that makes progress on several columns. A row leaves when one of
-    them has passed it, and can come again while none has."""
-
-    def __init__(self, columns: Sequence[int]) -> None:
-        self.columns = tuple(columns)
-        self.fresh: list[Row] = []  # what has not left
-        self._edge: set[Row] = set()  # what has left, and can still come again
-        self.duplicates = 0
-        self._undo: tuple[list[Row], set[Row], int] | None = None
-
-    def __len__(self) -> int:
-        return len(self.fresh)
-
-    def rows(self) -> list[Row]:
-        return list(self.fresh)
-
-    def edge(self) -> list[Row]:
-        return list(self._edge)
-
-    def restore(self, rows: Sequence[Row], edge: Sequence[Row], duplicates: int) -> None:
-        self.fresh[:], self._edge, self.duplicates = rows, set(edge), duplicates
-
-    def take(self, *progress: int) -> list[Row]:
-        """The rows that one of the timelines has passed or reached, by the first of them."""
-        passed = tuple(zip(self.columns, progress, strict=True))
-        leaving: list[Row] = []
-        staying: list[Row] = []
-        for row in self.fresh:
-            is_leaving = any(row[column] <= at for column, at in passed)  # type: ignore[operator]
-            (leaving if is_leaving else staying).append(row)
-        self._undo = (list(self.fresh), self._edge, self.duplicates)
-        self.fresh[:] = staying
-        unique = [row for row in dict.fromkeys(leaving) if row not in self._edge]
-        self.duplicates += len(leaving) - len(unique)
-        self._edge = {
-            row
-            for row in (*self._edge, *unique)
-            if all(row[column] >= at for column, at in passed)  # type: ignore[operator]
-        }
-        unique.sort(key=_time)
-        return unique
-
-    def put_back(self) -> None:
-        """Undo the last `take`: what left was not used."""
-        if self._undo is not None:
-            self.fresh[:], self._edge, self.duplicates = self._undo
-            self._undo = None
-
-    def earliest(self, column: int = 0) -> int | None:
-        """The earliest of the times, in a column, of the rows that are held."""
-        times = (row[column] for row in self.fresh)
-        found = min(times, default=None)
-        return found if isinstance(found, int) else None
 
 
 class Buffer:

@@ -10,7 +10,8 @@ from streamlog.analysis.contract import Delay, PredicateContract, Released
 from streamlog.compiler import Program
 from streamlog.runtime.executor import BEGIN, END, Row
 from streamlog.runtime.progress import Progress
-from streamlog.runtime.reorder import Buffer, SeveralTimelines
+from streamlog.runtime.reorder import Buffer
+from streamlog.runtime.several_timelines import SeveralTimelines
 from streamlog.runtime.values import moment
 from streamlog.syntax.ast import Type
 

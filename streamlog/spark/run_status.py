@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen, mutable
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from streamlog.runtime.reorder import buffer_of
+from streamlog.runtime.several_timelines import buffer_of
 from streamlog.runtime.status import Held, held
 from streamlog.runtime.values import moment
 from streamlog.spark.arrival import Seen

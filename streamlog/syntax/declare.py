@@ -42,6 +42,7 @@ TYPES = {t.value: t for t in Type}
 STREAM_OPTIONS = ("from", "slack", "idle", "horizon", ARRIVES_WITHIN, "keep")
 TABLE_OPTIONS = ("from",)
 WHERE = "where"  # before the relations between columns
+PROGRESS = "progress"  # before the timelines
 _TAKES: dict[str, tuple[tuple[Type, ...], str]] = {
     "from": ((Type.STRING,), 'a path in quotes, as in `from "rows.csv"`'),
     ARRIVES_WITHIN: ((Type.DURATION,), "a duration, as in `arrives within 10s`"),
