@@ -309,6 +309,9 @@ def _of_alias(scope: _Scope, qualified: str, span: Span) -> str | Diagnostic:
         return scope.full(qualified)  # its file is what is wrong
     if alias not in aliases:
         near = did_you_mean(alias, aliases)
+        if any(alias in s.declared for s in scope.reach):
+            message = f"`{alias}` is not an alias: it is a stream or table"
+            return finding("SL0209", message, span, help=f"rules read it as `{alias}(…)`")
         return finding(
             "SL0209",
             f"no file is used as `{alias}` here",
