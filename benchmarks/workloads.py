@@ -104,6 +104,15 @@ def clicks(folder: Path, events: int) -> None:
     _write(folder / "click.csv", ("T", "id", "user"), rows)
 
 
+def payments(folder: Path, events: int) -> None:
+    rng = random.Random(9)
+    countries = ("de", "fr", "us", "xx")
+    rows = (
+        (_time(n), n, rng.randrange(1, 500_000) / 100, rng.choice(countries)) for n in range(events)
+    )
+    _write(folder / "payment.csv", ("T", "id", "euros", "country"), rows)
+
+
 def _ring(nodes: int, seed: int) -> list[tuple[str, str]]:
     """A ring with half as many chords, in a random order."""
     rng = random.Random(seed)
@@ -143,6 +152,7 @@ WORKLOADS = {
         Workload("top", EVENTS, volumes, "top"),
         Workload("count_window", EVENTS, volumes, "ten"),
         Workload("sessions", EVENTS, clicks, "session"),
+        Workload("risk", EVENTS, payments, "risky"),
         Workload("latest", EVENTS, prices, "traded"),
         Workload("reach", NODES, arcs, "reach"),
         Workload("reach_linear", NODES, arcs, "reach"),

@@ -95,7 +95,8 @@ def Engine(  # noqa: N802 - to its users it is a class
     allow_python: bool = False,
 ) -> _Engine:
     """An engine that runs a compiled program in this process (see `runtime.engine`). `tables` has
-    the rows of every table that rules read and that has no facts, though it be an empty list;
+    the rows of every table that rules read and that has no facts, though it be an empty list; a
+    stream that has no rows is ended by its name, `engine.end("payment")`, before all are;
     `limits` (`runtime.executor`) say when a step is stopped. With `on_error="skip"` solutions that
     cannot be computed are left out; they are in `errors`, and `report` counts them. `allow_python`
     lets a program call the Python functions that it declares."""
@@ -105,4 +106,4 @@ def Engine(  # noqa: N802 - to its users it is a class
 
     program = prepared(program, on_error, allow_python)
     check_inputs(program, {*program.schema.streams, *(tables or {})}, "pass them in `tables`")
-    return RuntimeEngine(program, Kernel, tables or {}, limits, remember=remember)
+    return RuntimeEngine(program, Kernel, tables or {}, limits, remember=remember, named=True)

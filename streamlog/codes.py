@@ -67,7 +67,6 @@ _TABLE = (
     ("SL0308", "error", "a timestamp of the wrong type"),
     ("SL0309", "error", "a pattern that is not a regular expression"),
     ("SL0310", "error", "a value that may be missing"),
-    ("SL0310", "error", "a value that may be missing"),
     # ---- SL04: time
     ("SL0401", "error", "a rule that would wait forever"),
     ("SL0402", "error", "a cycle through negation at one instant"),
@@ -85,6 +84,10 @@ _TABLE = (
     ("SL0506", "warning", "an absence that nothing reports in silence"),
     # ---- SL06: tests
     ("SL0601", "error", "a test that cannot be run"),
+    # ---- SL07: review
+    ("SL0701", "error", "an annotation that is not one of a rule"),
+    ("SL0702", "warning", "a suppression that suppresses nothing"),
+    ("SL0703", "warning", "a suppression without a reason"),
 )
 
 SEVERITIES = {code: Severity(severity) for code, severity, _ in _TABLE}

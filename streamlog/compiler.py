@@ -20,13 +20,14 @@ from streamlog.analysis.schema import Kind, resolve
 from streamlog.analysis.sequential import classify_all
 from streamlog.analysis.skipping import check_skipping
 from streamlog.analysis.strata import stratify
+from streamlog.analysis.suppressed import suppressed, with_metadata
 from streamlog.analysis.temporal import check_heads
 from streamlog.analysis.time.reach import reaches
 from streamlog.analysis.time.relations import relations
 from streamlog.analysis.types import infer
 from streamlog.analysis.versions import Case, Version, split_all
 from streamlog.codes import Severity
-from streamlog.diagnostics import Diagnostic, Source
+from streamlog.diagnostics import Diagnostic, Source, in_order
 from streamlog.plan.lower import lower
 from streamlog.plan.parts import for_answers
 from streamlog.rewrite import failures
@@ -95,7 +96,7 @@ def _load(program: Parsed) -> Parsed:
     main, diagnostics = load(program.module, program.root)
     module, more = merged(main)
     files = tuple(file.source for file in files_of(main))
-    return program.to(Parsed, (*diagnostics, *more), module=module, files=files)
+    return program.to(Parsed, (*diagnostics, *more), module=module, written=module, files=files)
 
 
 def _desugar(program: Parsed) -> Parsed:
@@ -195,12 +196,15 @@ def _close(program: Opened) -> Closed:
     closed, errors = _closed(program)
     if errors:
         return program.to(Closed, errors, closed=closed)
-    cores = {
-        r.core.head.pred: r.rule.head.pred for r in program.open_rules if isinstance(r.core, Rule)
-    }
     promised = program.contract
     if closed is not program:
-        promised = as_executed(promised, closed.contract, cores)
+        cores = {r.core.head.pred: r for r in program.open_rules if isinstance(r.core, Rule)}
+        named = {
+            name: (core.rule.head.pred, core.column_names(program.schema, columns))
+            for name, columns in closed.schema.column_names.items()
+            if (core := cores.get(name)) is not None
+        }
+        promised = as_executed(promised, closed.contract, named)
     return program.to(Closed, kept_for_ever(promised), closed=closed, contract=promised)
 
 
@@ -397,7 +401,7 @@ def compile_source(
     """The program of a text: a `Program`, unless it has errors, or `until` names an earlier pass.
     `root` is the folder below which `use` may look."""
     passes = PASSES[: _place(until) + 1] if until else PASSES
-    return _through(passes, Compilation(source=source, mode=mode, root=root))
+    return _reviewed(_through(passes, Compilation(source=source, mode=mode, root=root)))
 
 
 def compile_module(
@@ -410,7 +414,18 @@ def compile_module(
     """The program of statements that were read already, perhaps from several texts."""
     start = Compilation(source=module.span.source, mode=mode, root=root)
     read = start.to(Parsed, diagnostics, parsed=module, module=module)
-    return _through(PASSES[_place("load") + 1 :], read)
+    return _reviewed(_through(PASSES[_place("load") + 1 :], read))
+
+
+def _reviewed(program: Compilation) -> Compilation:
+    """Without what comments allow, and with what annotations say of the rules."""
+    if not isinstance(program, Parsed):
+        return program
+    is_complete = isinstance(program, Program) and program.mode is Mode.STREAM
+    module = program.module
+    left, used = suppressed(program.diagnostics, module.suppressions, is_complete=is_complete)
+    found = in_order(with_metadata(left, module.statements))
+    return evolve(program, diagnostics=found, suppressing=used)
 
 
 def _through(passes: Iterable[Pass], program: Compilation) -> Compilation:

@@ -14,7 +14,7 @@ from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
 from streamlog.syntax.data_path import DataPath
 from streamlog.syntax.declare import STREAM_OPTIONS
 from streamlog.syntax.nothing import NONE, Nothing
-from streamlog.syntax.time_form import TIME_UNITS, TimeForm
+from streamlog.syntax.time_form import OF_TWO, TIME_UNITS, TimeForm
 
 NOWHERE = Span(Source("generated", ""), 0, 0)
 
@@ -179,6 +179,7 @@ _forms = (
         TimeForm,
         format=st.just("%d.%m.%Y %H:%M:%S.%f"),
         zone=st.sampled_from(["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"]),
+        of_two=st.sampled_from(["", *OF_TWO]),
     )
 )
 _keys = st.lists(columns | st.text(min_size=1, max_size=3) | st.just("a.b"), max_size=2).map(tuple)
@@ -227,9 +228,10 @@ steps = st.one_of(
     build(ast.ExpectFrom, names, paths),
     build(ast.Rejected, st.sampled_from(["SL0401", "SL0101"])),
 )
+_rules = build(ast.Rule, heads, bodies, st.none() | limits)
 statements = st.one_of(
-    build(ast.Rule, heads, bodies, st.none() | limits),
-    build(ast.Rule, heads, bodies, st.none() | limits),
+    _rules,
+    _rules,
     build(ast.Fact, atoms),
     build(ast.Query, bodies),
     build(ast.Stream, words, column_lists.map(_timed), _options(_from | _limit), relations),
@@ -247,4 +249,16 @@ statements = st.one_of(
     ),
     build(ast.Test, paths, st.lists(steps, max_size=4).map(tuple)),
 )
-modules = build(ast.Module, st.lists(statements, max_size=4).map(tuple))
+_annotations = st.lists(
+    st.one_of(
+        build(ast.Annotation, st.sampled_from(["id", "owner"]), st.tuples(paths)),
+        build(ast.Annotation, st.just("severity"), st.sampled_from([("low",), ("high",)])),
+        build(ast.Annotation, st.just("tags"), st.lists(paths, min_size=1, max_size=3).map(tuple)),
+    ),
+    max_size=3,
+    unique_by=lambda annotation: annotation.name,
+)
+_blocks = statements.map(lambda one: (one,)) | st.builds(
+    lambda above, rule: (*above, rule), _annotations, _rules
+)
+modules = build(ast.Module, st.lists(_blocks, max_size=4).map(lambda blocks: sum(blocks, start=())))

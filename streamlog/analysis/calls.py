@@ -5,11 +5,55 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from streamlog.analysis.builtins import FUNCTIONS, INTERNAL, Function
-from streamlog.diagnostics import Diagnostic, did_you_mean, finding
+from streamlog.analysis.calendar import TRUNCATIONS
+from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.aggregates import AGGREGATES
-from streamlog.syntax.ast import Agg, Call, Const, Query, Rule
+from streamlog.syntax.ast import Agg, Call, Const, Query, Rule, Type
 from streamlog.syntax.ast import Function as PythonFunction
+from streamlog.syntax.time_forms import (
+    KNOWN_DIRECTIVES,
+    near_zone,
+    unknown_directive,
+    zone_of,
+)
 from streamlog.syntax.walk import walk
+
+# What other languages call it.
+_ELSEWHERE = {
+    "average": "avg",
+    "ceiling": "ceil",
+    "coalesce": "default",
+    "concat": "X ++ Y",
+    "dayofweek": "weekday",
+    "extract": "regex_extract",
+    "iff": "if",
+    "ifnull": "default",
+    "isnull": "X = none",
+    "len": "length",
+    "ln": "log",
+    "lcase": "lower",
+    "mod": "X % Y",
+    "nvl": "default",
+    "power": "pow",
+    "quantile": "percentile",
+    "size": "length",
+    "std": "stddev",
+    "str": "string",
+    "strip": "trim",
+    "strlen": "length",
+    "trunc": "date_trunc",
+    "ucase": "upper",
+    "upcase": "upper",
+    "variance": "var",
+    "when": "if",
+}
+# Where their arguments name a zone, a part of the calendar, and a format.
+_PARTS = ("year", "month", "day", "hour", "minute", "weekday", "date")
+_CALENDAR: dict[str, tuple[int | None, int | None, int | None]] = {
+    **dict.fromkeys(_PARTS, (1, None, None)),
+    "date_trunc": (2, 0, None),
+    "format": (2, None, 1),
+}
 
 
 def signature(function: PythonFunction) -> Function:
@@ -55,6 +99,22 @@ def check_calls(
                 yield from _check_rank(node)
 
 
+def functions_as_goals(
+    asked: Mapping[str, Span], own: Mapping[str, PythonFunction]
+) -> Iterator[Diagnostic]:
+    """`asked` are predicates that nothing defines; one with a function's name is a slip."""
+    for name, span in asked.items():
+        if name in own:
+            value = "true" if own[name].result is Type.BOOL else "…"
+            yield finding(
+                "SL0205",
+                f"`{name}` is a function, not a predicate",
+                span,
+                related=[(own[name].span, "declared here")],
+                help=f"compare its result: `{name}(…) = {value}`",
+            )
+
+
 def _check_call(call: Call, own: Mapping[str, PythonFunction]) -> Iterator[Diagnostic]:
     function = signature(own[call.name]) if call.name in own else FUNCTIONS.get(call.name)
     count = len(call.args)
@@ -69,6 +129,27 @@ def _check_call(call: Call, own: Mapping[str, PythonFunction]) -> Iterator[Diagn
         elif function.most > function.least:
             wanted += f" to {function.most}"
         yield finding("SL0205", f"`{call.name}` takes {wanted} arguments, not {count}", call.span)
+    elif call.name not in own:
+        yield from _check_calendar(call)
+
+
+def _check_calendar(call: Call) -> Iterator[Diagnostic]:
+    """The constants that name a zone, a part of the calendar or a format."""
+    zone, unit, format_ = _CALENDAR.get(call.name, (None, None, None))
+    for place, arg in enumerate(call.args):
+        if not isinstance(arg, Const) or not isinstance(text := arg.value, str):
+            continue
+        message = help = ""
+        if place == zone and zone_of(text) is None:
+            message, help = f'there is no time zone "{text[:40]}"', near_zone(text)
+        elif place == unit and text not in TRUNCATIONS:
+            near = did_you_mean(text, TRUNCATIONS)
+            message = f'"{text[:40]}" is not a part of the calendar'
+            help = f'did you mean "{near}"?' if near else f"they are {', '.join(TRUNCATIONS)}"
+        elif place == format_ and (unknown := unknown_directive(text)):
+            message, help = f"`{unknown}` means nothing in the format of a time", KNOWN_DIRECTIVES
+        if message:
+            yield finding("SL0205", message, arg.span, help=help)
 
 
 def _check_rank(percentile: Agg) -> Iterator[Diagnostic]:
@@ -104,7 +185,9 @@ def _no_function(call: Call, own: Mapping[str, PythonFunction]) -> Diagnostic:
             ),
         )
     known = FUNCTIONS.keys() | own.keys()
-    near = did_you_mean(call.name, known | AGGREGATES.keys())
+    word = call.name.lower().removeprefix("to").strip("_")  # toString, to_int
+    near = word if word in known else _ELSEWHERE.get(call.name.lower())
+    near = near or did_you_mean(call.name, known | AGGREGATES.keys())
     help = [f"did you mean `{near}`?"] if near else []
     help.append(f"the functions are {', '.join(sorted(known))}")
     help.append(f"the aggregates, for heads, are {', '.join(sorted(AGGREGATES))}")

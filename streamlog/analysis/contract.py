@@ -359,16 +359,31 @@ def _more(one: Kept, other: Kept) -> Kept:
     return evolve(larger, span=span, columns=columns, best=best)
 
 
+def covers(kept: Kept, other: Kept) -> bool:
+    """Whether what is kept is all that `other` keeps, too."""
+    both = _more(kept, other)
+    return (both.what, both.span, {*both.columns}, {*both.best}) == (
+        kept.what,
+        kept.span,
+        {*kept.columns},
+        {*kept.best},
+    )
+
+
 # ------------------------------------------------------------------- as executors keep it
 
 
-def as_executed(promised: Contract, executed: Contract, cores: Mapping[str, str]) -> Contract:
+Cores = Mapping[str, tuple[str, Mapping[str, str]]]
+
+
+def as_executed(promised: Contract, executed: Contract, cores: Cores) -> Contract:
     """The contract with what is kept when the program runs: without its open predicates; and
     with the delays it has then, should they be longer (`is_as_soon`).
 
     There the core of an open predicate is kept in place of the facts that it is made of, which
     may be much less: one row says that a row of `sensr2` was missing, whenever that was. `cores`
-    gives the open predicate of each core. Rules and goals are named as they were written.
+    gives the open predicate of each core, and what its columns are called in that. Rules and goals
+    are named as they were written.
     """
     written = {a.span: (r.rule, a) for r in promised.rules for a in atoms(r.rule.body)}
     kept = {
@@ -379,15 +394,23 @@ def as_executed(promised: Contract, executed: Contract, cores: Mapping[str, str]
         rule, goal = entry.kept.because, entry.kept.goal
         if goal is not None:
             rule, goal = written.get(goal.span, (rule, goal))
-        name = cores.get(entry.predicate.name, entry.predicate.name)
+        name, columns = cores.get(entry.predicate.name, (entry.predicate.name, {}))
         if name in kept and entry.predicate.temporal:
-            kept[name] = _more(kept[name], evolve(entry.kept, because=rule, goal=goal))
+            needed = evolve(_called(entry.kept, columns), because=rule, goal=goal)
+            kept[name] = _more(kept[name], needed)
     run = {p.predicate.name: p for p in executed.predicates}
     predicates = tuple(
         evolve(_later(p, run.get(p.predicate.name, p)), kept=kept[p.predicate.name])
         for p in promised.predicates
     )
     return evolve(promised, predicates=predicates)
+
+
+def _called(kept: Kept, names: Mapping[str, str]) -> Kept:
+    """The same with other names for columns."""
+    best = (evolve(e, column=names.get(e.column, e.column)) for e in kept.best)
+    columns = (names.get(c, c) for c in kept.columns)
+    return evolve(kept, columns=tuple(columns), best=tuple(best))
 
 
 def is_as_soon(executed: Contract, promised: Contract) -> bool:

@@ -41,8 +41,9 @@ def merged(main: File) -> tuple[Module, tuple[Diagnostic, ...]]:
     if not main.uses and not any(map(_speaks_of_files, walk(main.statements))):
         return evolve(main.module, statements=tuple(main.statements)), ()
     names = _Names(main)
-    statements = tuple(names.statements(main))
-    return evolve(main.module, statements=statements), tuple(names.diagnostics)
+    allowed = tuple(s for file in files_of(main) for s in file.module.suppressions)
+    module = evolve(main.module, statements=tuple(names.statements(main)), suppressions=allowed)
+    return module, tuple(names.diagnostics)
 
 
 def files_of(main: File) -> tuple[File, ...]:

@@ -8,7 +8,6 @@ one more constant, equal to itself.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from attrs import evolve
@@ -109,9 +108,8 @@ class _Analysis:
         certain, maybe = self._of_goals(body)
         return self._with_comparisons(body, certain, maybe)
 
-    def _within(self, negation: Not, uses: Counter[str], maybe: set[str]) -> set[str]:
-        """The same of a negation. `uses` counts the literals around it that have a variable."""
-        outside = {name for name in _names(negation) if uses[name] > 1}
+    def _within(self, negation: Not, outside: frozenset[str], maybe: set[str]) -> set[str]:
+        """The same of a negation, given the variables around it."""
         certain, own = self._of_goals(negation.body)
         return self._with_comparisons(negation.body, certain | (outside - maybe), own | maybe)
 
@@ -167,7 +165,7 @@ class _Analysis:
             var = read[name]
             none = Const(NONE, None, span=var.span)
             tests.append(Comparison("!=", var, none, span=var.span))
-        outside = certain | ({v.name for x in body for v in variables(x)} - may_be)
+        outside = certain | (_outside_negations(body) - may_be)
         rest = [
             evolve(x, body=self.guarded(x.body, outside, may_be)) if isinstance(x, Not) else x
             for x in body
@@ -224,9 +222,12 @@ class _Analysis:
             else:
                 yield from _term(arg, maybe)
 
-    def _body(self, body: Body, maybe: set[str]) -> Iterator[Diagnostic]:
+    def _body(
+        self, body: Body, maybe: set[str], around: frozenset[str] = frozenset()
+    ) -> Iterator[Diagnostic]:
+        """`around` are the variables around a negation."""
         certain, _ = self._of_goals(body)
-        uses = Counter(name for literal in body for name in _names(literal))
+        outside = around | _outside_negations(body)
         for literal in body:
             match literal:
                 case Atom(pred, args) if pred in GOALS:
@@ -247,13 +248,15 @@ class _Analysis:
                     yield from _value(left, maybe, f"`{op}`")
                     yield from _value(right, maybe, f"`{op}`")
                 case Not(inner):
-                    yield from self._body(inner, self._within(literal, uses, maybe))
+                    yield from self._body(inner, self._within(literal, outside, maybe), outside)
                 case _:
                     raise AssertionError("choices are alternatives by now")
 
 
-def _names(literal: Literal) -> set[str]:
-    return {v.name for v in variables(literal)}
+def _outside_negations(body: Body) -> frozenset[str]:
+    """The variables that a conjunction shares with its negations; others are local to one."""
+    literals = (x for x in body if not isinstance(x, Not))
+    return frozenset(v.name for x in literals for v in variables(x))
 
 
 def _is_test_of_none(literal: Literal) -> bool:

@@ -9,7 +9,7 @@ from functools import cached_property
 from attrs import field, frozen
 
 from streamlog.analysis.builtins import GOALS, TICK, TIMESTAMPS
-from streamlog.analysis.calls import check_calls, declared_functions
+from streamlog.analysis.calls import check_calls, declared_functions, functions_as_goals
 from streamlog.analysis.column_names import column_names
 from streamlog.analysis.column_relations import ColumnRelation, broken_by, relations_of, unfit
 from streamlog.analysis.facts import beyond_time, not_of_constants, outside
@@ -34,6 +34,7 @@ from streamlog.syntax.ast import (
     Term,
     Test,
     Type,
+    Value,
 )
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import atoms
@@ -173,6 +174,10 @@ class Schema:
             result.setdefault(fact.atom.pred, []).append(fact)
         return result
 
+    def rows_of(self, name: str) -> list[tuple[Value, ...]]:
+        """Of the program's own facts."""
+        return [fact.row for fact in self.facts_of.get(name, ())]
+
 
 def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
     """Name resolution: every name has one meaning, one arity and one declaration."""
@@ -223,7 +228,9 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
         predicates[name] = Predicate(
             name, arity, kind, name in temporal, span, declared.get(name), views.get(name)
         )
-    diagnostics += _slips(predicates, defined)
+    diagnostics += _slips(predicates, defined | functions.keys())
+    asked = {n: p.span for n, p in predicates.items() if n not in defined}
+    diagnostics += functions_as_goals(asked, functions)
     diagnostics += beyond_time(facts, temporal)
     schema = Schema(predicates, rules, facts, queries, outputs, tests, functions, exports)
     return schema, tuple(diagnostics)

@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 from streamlog.app.inputs import STDIN, batch_option, compile_target, files_of, targets_argument
 from streamlog.app.project import project
 from streamlog.codes import Severity
-from streamlog.diagnostics import Diagnostic, did_you_mean, in_order
+from streamlog.diagnostics import Diagnostic, Span, did_you_mean, in_order
 
 if TYPE_CHECKING:
     from streamlog.compiler import Compilation
@@ -49,6 +49,7 @@ def _complete_pass(
     show_default=True,
     help="The format of findings: pretty goes to stderr, the others to stdout.",
 )
+@click.option("--strict", is_flag=True, help="Warnings fail the check, too.")
 @click.option(
     "--dump-after",
     "dump_after",
@@ -59,20 +60,28 @@ def _complete_pass(
 )
 @click.pass_context
 def command(
-    ctx: click.Context, targets: Sequence[str], batch: bool, form: str, dump_after: str | None
+    ctx: click.Context,
+    /,
+    targets: Sequence[str],
+    batch: bool,
+    form: str,
+    strict: bool,
+    dump_after: str | None,
 ) -> None:
     """Check programs without running them.
 
     PATH is a file, a folder (all .slog files below it) or - for standard input.
-    Without PATH it is the project that the current folder lies in. Warnings do not fail the
-    check, unless `streamlog.toml` says `strict = true`; errors do.
+    Without PATH it is the project that the current folder lies in. Errors fail the check; warnings
+    only with --strict, or if `streamlog.toml` says `strict = true`.
 
     \b
     streamlog check rules/
+    streamlog check --strict rules/
     streamlog check --batch history.slog
     streamlog check --format sarif rules/ > findings.sarif
     streamlog check --dump-after desugar rules/airport/pc_alarm.slog
     """
+    from streamlog.analysis.suppressed import UNUSED
     from streamlog.compiler import Mode
 
     if dump_after and form != "pretty":
@@ -81,18 +90,22 @@ def command(
     mode = Mode.BATCH if batch else Mode.STREAM
     own: list[Diagnostic] = []
     others: list[Diagnostic] = []
+    suppressing: set[Span] = set()
     for file in files:
         compilation = compile_target(file, mode=mode, until=dump_after)
         for finding in compilation.diagnostics:
             (own if finding.span.source == compilation.source else others).append(finding)
+        suppressing |= {*compilation.suppressing}
         if dump_after:
             _dump(compilation, dump_after, title=file if len(files) > 1 else None)
     # A file that several programs use is compiled with each; its findings are reported once, with
-    # the names that predicates have in the file itself.
+    # the names that predicates have in the file itself. A comment there that allows a warning is
+    # of use if it is so to one of them.
     places = {(d.code, d.span): d for d in (*reversed(others), *reversed(own))}
     found = [*own, *(d for d in others if places[d.code, d.span] is d)]
+    found = [d for d in found if d.code != UNUSED or d.span not in suppressing]
     report(in_order(found), form, len(files))
-    strict = any(project(file).strict for file in files if file != STDIN)
+    strict = strict or any(project(file).strict for file in files if file != STDIN)
     worst = (Severity.ERROR, Severity.WARNING) if strict else (Severity.ERROR,)
     ctx.exit(any(d.severity in worst for d in found))
 

@@ -36,6 +36,7 @@ from streamlog.syntax.data_paths import AS, PLACED
 from streamlog.syntax.declare import PROGRESS, STREAM_OPTIONS, WHERE
 from streamlog.syntax.literals import UNITS
 from streamlog.syntax.scan import (
+    ANNOTATION,
     ARROW,
     BOOL,
     COMPARISON,
@@ -53,7 +54,7 @@ from streamlog.syntax.scan import (
     Scan,
     scan,
 )
-from streamlog.syntax.time_form import TIME_UNITS
+from streamlog.syntax.time_form import OF_TWO, TIME_UNITS
 
 Typed = tuple[int, _TokenType, str]  # where, what, and the text itself
 
@@ -66,6 +67,7 @@ COLOURS: dict[_TokenType, str] = {
     Literal: "ansiyellow",
     Name.Builtin: "ansimagenta",
     Name.Constant: "ansiyellow",
+    Name.Decorator: "ansimagenta",
     Name.Variable: "ansicyan",
     Operator.Word: "ansiblue bold",
     String.Escape: "ansiyellow bold",
@@ -148,6 +150,7 @@ class _Place(Enum):
     LIMIT = auto()  # `limit 5 by Amount desc`
     FORM = auto()  # of a column's times: `time(ms)`
     CODE = auto()  # as in `rejected SL0401`
+    ANNOTATION = auto()  # its values
 
 
 _Opening = tuple[str, _TokenType, _Place]
@@ -157,6 +160,7 @@ _Opening = tuple[str, _TokenType, _Place]
 _WORD = f"[{WORDS}{QUALIFIED}]"
 _NO_NAME = rf"(?![(.{ARROW}])"
 _STATEMENTS: tuple[_Opening, ...] = (
+    (ANNOTATION, Name.Decorator, _Place.ANNOTATION),
     (rf"d{_NO_NAME}", Keyword.Declaration, _Place.DECLARATION),
     (rf"o{_NO_NAME}", Keyword.Declaration, _Place.OUTPUT),
     (rf"t{_NO_NAME}", Keyword.Declaration, _Place.GOALS),
@@ -298,6 +302,8 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
             return Keyword if text == AS and before == TEXT else Name.Namespace
         case _Place.OUTPUT:
             return Name.Function
+        case _Place.ANNOTATION:
+            return String.Symbol
         case _Place.COLUMNS if (before == TEXT and text == AS) or (
             after == TEXT and text in PLACED
         ):
@@ -307,7 +313,7 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
         case _Place.COLUMNS:
             return Name.Attribute
         case _Place.FORM:
-            return Keyword.Type if text in TIME_UNITS else Name
+            return Keyword.Type if text in TIME_UNITS or text in OF_TWO else Name
         case _Place.LIMIT if text in LIMIT_WORDS and after != "(":
             return Keyword
         case _Place.TERMS | _Place.LIMIT if after == "(":

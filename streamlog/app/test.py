@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,13 @@ def _matcher(ctx: click.Context, param: click.Parameter, value: str | None) -> M
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="Also write the results as JUnit XML.",
 )
+@click.option("--coverage", is_flag=True, help="Say which parts of rules no test would miss.")
+@click.option(
+    "--coverage-json",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Write the coverage as JSON.",
+)
 @click.option(
     "--engine",
     type=click.Choice(["local", "spark"]),
@@ -72,6 +80,8 @@ def command(
     chosen: Matches,
     updating: bool,
     junit: Path | None,
+    coverage: bool,
+    coverage_json: Path | None,
     engine: str,
     batch: bool,
     no_shuffle: bool,
@@ -90,6 +100,7 @@ def command(
     \b
     streamlog test rules/
     streamlog test rules/ -k 'alarm and not late'
+    streamlog test --coverage rules/
     streamlog test --update rules/airport/pc_alarm.slog
     """
     from streamlog.app.render import console, print_diagnostics
@@ -132,6 +143,15 @@ def command(
     from streamlog.app.verdicts import render_counts
 
     out.print(render_counts(results))
+    if coverage or coverage_json:
+        from streamlog.app import coverage as covering
+
+        covered = covering.coverage(results, options)
+        if coverage_json:
+            text = json.dumps(covering.as_data(covered), indent=2)
+            coverage_json.write_text(f"{text}\n", encoding="utf-8")
+        if coverage:
+            out.print(covering.render(covered, out.width))
     ctx.exit(not all(r.passed for r in results))
 
 

@@ -27,6 +27,7 @@ from streamlog.rewrite.computed import computed
 from streamlog.rewrite.ranked import ranked
 from streamlog.syntax.ast import (
     Agg,
+    Annotation,
     Atom,
     BinOp,
     Body,
@@ -115,7 +116,7 @@ def _statement(statement: Statement) -> Statement:
             return evolve(statement, head=head, body=_in_branches(body, fresh))
         case Query(body):
             return evolve(statement, body=_in_branches(body, fresh))
-        case Fact() | Stream() | Table() | Output() | Use() | Function() | Test():
+        case Annotation() | Fact() | Stream() | Table() | Output() | Use() | Function() | Test():
             return statement
         case Export() | Extend():
             return statement

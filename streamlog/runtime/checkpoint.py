@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from streamlog.runtime.engine import Engine, Saved
+from streamlog.runtime.engine import Engine
 from streamlog.runtime.envelope import (
     CheckpointError,
     difference,
@@ -28,7 +28,7 @@ from streamlog.runtime.envelope import (
     sealed,
     sha256,
 )
-from streamlog.runtime.executor import Row
+from streamlog.runtime.executor import Row, Saved
 from streamlog.runtime.lock import PRIVATE, private
 from streamlog.runtime.query import in_order
 from streamlog.runtime.segments import Segment, packed, unpacked

@@ -7,10 +7,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
-from attrs import frozen
-
 from streamlog.analysis.builtins import TICK
-from streamlog.analysis.schema import Kind
 from streamlog.compiler import Program
 from streamlog.diagnostics import did_you_mean
 from streamlog.runtime.executor import (
@@ -21,6 +18,7 @@ from streamlog.runtime.executor import (
     Measured,
     Resumable,
     Row,
+    Saved,
 )
 from streamlog.runtime.history import History
 from streamlog.runtime.ingest import Check, Checker, RawRow, Reject
@@ -29,6 +27,7 @@ from streamlog.runtime.python_functions import check_allowed
 from streamlog.runtime.query import Binding, QueryError, Question, answer, in_order, prepared
 from streamlog.runtime.report import Late, Report, Skipped, StreamCount, too_far_ahead
 from streamlog.runtime.several_timelines import Judge, buffer_of, leaving
+from streamlog.runtime.sources import check_inputs
 from streamlog.runtime.status import Held, held
 from streamlog.runtime.values import to_time
 from streamlog.syntax.ast import FIRST_INSTANT, LAST_INSTANT, LOGICAL_TIME, Type
@@ -38,14 +37,6 @@ _NO_TABLES: Mapping[str, Iterable[RawRow]] = MappingProxyType({})
 
 class EngineError(Exception):
     """An engine was asked for something that it cannot do."""
-
-
-@frozen
-class Saved:
-    """An engine's state as data: figures that JSON can hold, and rows by table."""
-
-    figures: Mapping[str, Any]
-    tables: Mapping[str, Sequence[Row]]
 
 
 class Engine:
@@ -65,9 +56,11 @@ class Engine:
         *,
         remember: bool = True,
         checked: bool = False,
+        named: bool = False,
     ) -> None:
         """`remember`: keep what was received and released, for `facts` and queries over all
-        of it. A long run does without. `checked`: the rows of tables have been, as in `take`."""
+        of it. A long run does without. `checked`: the rows of tables have been, as in `take`.
+        `named`: `end` refuses to end all streams if one that rules read was never mentioned."""
         if not program.ok:
             raise EngineError("the program has errors")
         check_allowed(program)
@@ -86,6 +79,7 @@ class Engine:
         self._late = dict.fromkeys(self.checkers, 0)
         self._rejected = dict.fromkeys(self.checkers, 0)
         self._answers = dict.fromkeys(self.outputs, 0)
+        self._unnamed = set(self.schema.streams) if named else set()
         self._steps = self._state = self._state_high = 0
         self._broken: str | None = None
         # Kept in the order they came; `facts` sorts.
@@ -193,7 +187,8 @@ class Engine:
         if not FIRST_INSTANT <= at <= LAST_INSTANT:
             raise EngineError(f"{time} is not a valid timestamp: {LOGICAL_TIME}")
         if stream is not None:
-            stream = self.schema.timeline(stream) or self._stream(stream)
+            stream = self.schema.timeline(stream) or stream
+            self._stream(self.schema.stream_of(stream))
         self.progress.advance(at, stream)
 
     def tick(self, stream: str, reading: int | str) -> None:
@@ -204,6 +199,9 @@ class Engine:
 
     def end(self, stream: str | None = None) -> None:
         """Nothing will come any more, in one stream or in all."""
+        if stream is None:
+            given = set(self.schema.inputs) - self._unnamed
+            check_inputs(self.program, given, 'push them, or say engine.end("{name}") before')
         self.progress.end(stream if stream is None else self._stream(stream))
 
     def took(self, stream: str, rows: int, duplicates: int) -> None:
@@ -389,6 +387,7 @@ class Engine:
             {k.removeprefix(start): list(v) for k, v in tables.items() if k.startswith(start)}
         )
         self.late, self.rejects, self.errors = [], [], []
+        self._unnamed.clear()
 
     @property
     def _resumable(self) -> Resumable:
@@ -403,6 +402,7 @@ class Engine:
 
     def _stream(self, name: str) -> str:
         if name in self.buffers:
+            self._unnamed.discard(name)
             return name
         predicate = self.schema.predicates.get(self._predicate(name))
         assert predicate is not None
@@ -419,32 +419,28 @@ class Engine:
         self, given: Mapping[str, Iterable[RawRow]], checked: bool
     ) -> dict[str, list[Row]]:
         """The program's own facts, and the rows given; each row once."""
-        tables: dict[str, dict[Row, None]] = {
-            name: {} for name, p in self.schema.predicates.items() if p.kind is Kind.TABLE
-        }
+        names = [n for n in self.schema.inputs if n not in self.buffers]
         for name in given:
-            if self._predicate(name) not in tables:
+            if self._predicate(name) not in names:
                 raise EngineError(f"`{name}` is not a table")
-        for name, rows in tables.items():
-            checker = self.checkers[name]
-            own = map(checker.fact, self._facts_of(name))
-            raw = given.get(name, ())
-            read = chain.from_iterable(map(checker.rows, raw))
-            found = map(checker.fact, raw) if checked else read
-            for row in (*own, *found):
-                self._rows[name] += 1
-                if isinstance(row, Reject):
-                    self._reject(row)
-                else:
-                    rows[row] = None
-        return {name: list(rows) for name, rows in tables.items()}
+        return {name: list(self._table(name, given.get(name, ()), checked)) for name in names}
 
-    def _facts_of(self, name: str) -> list[Row]:
-        return [fact.row for fact in self.schema.facts_of.get(name, ())]
+    def _table(self, name: str, given: Iterable[RawRow], checked: bool) -> dict[Row, None]:
+        rows: dict[Row, None] = {}
+        checker = self.checkers[name]
+        rows_of = chain.from_iterable(map(checker.rows, given))
+        read = map(checker.fact, given) if checked else rows_of
+        for row in (*map(checker.fact, self.schema.rows_of(name)), *read):
+            self._rows[name] += 1
+            if isinstance(row, Reject):
+                self._reject(row)
+            else:
+                rows[row] = None
+        return rows
 
     def _push_facts(self) -> None:
         """The program's facts come first, in the order of their times over all streams."""
-        facts = [(row, stream) for stream in self.buffers for row in self._facts_of(stream)]
+        facts = [(row, stream) for stream in self.buffers for row in self.schema.rows_of(stream)]
         facts.sort(key=lambda fact: fact[0][0])
         for row, stream in facts:
             self._push(stream, (row,), self.checkers[stream].fact, trusted=True)

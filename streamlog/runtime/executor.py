@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from attrs import define, frozen
 
@@ -77,6 +77,14 @@ class Resumable(Executor, Protocol):
 
     def load(self, saved: Mapping[str, list[Row]]) -> None:
         """Continue from what `save` returned, in an executor of the same program."""
+
+
+@frozen
+class Saved:
+    """An engine's state as data: figures that JSON can hold, and rows by table."""
+
+    figures: Mapping[str, Any]
+    tables: Mapping[str, Sequence[Row]]
 
 
 @runtime_checkable

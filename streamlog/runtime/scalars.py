@@ -30,6 +30,7 @@ from streamlog.runtime.values import (
 )
 from streamlog.syntax.ast import INT64_MAX, INT64_MIN
 from streamlog.syntax.literals import EPOCH, MICROSECOND
+from streamlog.syntax.time_forms import unknown_directive
 
 _MOST_DIGITS = 400  # of a float's decimals
 
@@ -196,10 +197,10 @@ def _part(part: Callable[[datetime], Any]) -> Callable[..., Any]:
 
 
 def written(at: int, format_: str, zone: str = "UTC") -> str:
-    try:
-        return _local(at, zone).strftime(format_)
-    except ValueError:
-        raise EvaluationError(f"`{format_}` is not a format of times") from None
+    # Python takes more, which depends on the machine.
+    if unknown_directive(format_) is not None:
+        raise EvaluationError(f"`{format_}` is not a format of times")
+    return _local(at, zone).strftime(format_)
 
 
 def date_trunc(unit: str, at: int, zone: str = "UTC") -> int:

@@ -37,7 +37,7 @@ _MOST_TEXTS = 100_000
 
 def reader(form: TimeForm) -> Converter:
     """What reads the times of a column; Python's own dates need no form."""
-    read = _of_number(form.unit) if form.unit else _of_text(form.format, form.zone)
+    read = _of_number(form.unit) if form.unit else _of_text(form)
 
     def time(value: Any) -> int:
         return to_time(value) if isinstance(value, date) else read(value)
@@ -89,7 +89,8 @@ def _decimal(value: float | Decimal) -> Decimal:
     return number
 
 
-def _of_text(format_: str, zone_name: str) -> Callable[[Any], int]:
+def _of_text(form: TimeForm) -> Callable[[Any], int]:
+    format_, zone_name = form.format, form.zone
     zone = zone_of(zone_name or "UTC")
     assert zone is not None
     known: dict[str, int] = {}
@@ -126,8 +127,10 @@ def _of_text(format_: str, zone_name: str) -> Callable[[Any], int]:
         if first > second:
             skipped = f"the clocks of {zone_name} skip it"
             raise Unfit(f"there is no such time as {shown(text)}: {skipped}")
+        if first < second and form.of_two:
+            return in_calendar(first if form.of_two == "first" else second, shown(text))
         if first < second:
-            both = f"{iso(first)} or {iso(second)}"
+            both = f"{iso(first)} or {iso(second)} (declare `first` or `last`)"
             raise Unfit(f"the time {shown(text)} occurs twice in {zone_name}: {both}")
         return in_calendar(first, shown(text))
 

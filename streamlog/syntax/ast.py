@@ -154,6 +154,15 @@ class Limit:
 
 
 @frozen
+class Annotation:
+    """`@tags login, brute_force` on a line above a rule."""
+
+    name: str
+    values: tuple[str, ...]
+    span: Span = _span()
+
+
+@frozen
 class Rule:
     head: Atom
     body: Body
@@ -162,6 +171,7 @@ class Rule:
     number: int = _number()
     is_auxiliary: bool = False  # made from a part of a written rule: nobody asks for its rows
     wanted: Limit | None = None  # what whoever reads its rows leaves of them: others may be missing
+    annotations: tuple[Annotation, ...] = field(default=(), eq=False, repr=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if not self.body:
@@ -398,8 +408,30 @@ class Test:
 
 
 Statement: TypeAlias = (
-    Rule | Fact | Query | Stream | Table | Output | Use | Export | Extend | Function | Test
+    Annotation
+    | Rule
+    | Fact
+    | Query
+    | Stream
+    | Table
+    | Output
+    | Use
+    | Export
+    | Extend
+    | Function
+    | Test
 )
+
+
+@frozen
+class Suppression:
+    """A comment that allows a statement what there are warnings for; without codes if it cannot be
+    read."""
+
+    codes: tuple[str, ...]
+    reason: str
+    statement: Span | None
+    span: Span = field(repr=False, kw_only=True)
 
 
 @frozen
@@ -407,6 +439,7 @@ class Module:
     """One file."""
 
     statements: tuple[Statement, ...]
+    suppressions: tuple[Suppression, ...] = field(default=(), eq=False, repr=False, kw_only=True)
     span: Span = _span()
 
 

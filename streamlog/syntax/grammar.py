@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, cast
 
 import pyparsing as pp
 
-from streamlog.syntax import ast, build, data_paths, declare, limits, time_forms
+from streamlog.syntax import ast, build, data_paths, declare, limits, metadata, time_forms
 from streamlog.syntax.scan import QUALIFIED, QUERY, WORDS
 from streamlog.syntax.tokens import Tokens
 
@@ -212,9 +212,13 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     file = Kind("f", "`from`") - text
     function = named_function - types - Kind(":", "`:`") - type_name - file - dot
 
+    said = Kind(_word_class("S"), "a word or a text in quotes", make=_last)
+    annotation = Kind("A") - _listed(said) - Kind(r"\Z", "the end of the line")
+
     statement = pp.MatchFirst(
         [
             _with(clauses, clause),
+            _with(annotation, metadata.annotation),
             _with(declaration, declare.declaration),
             _with(output, declare.output),
             _with(use, declare.use),

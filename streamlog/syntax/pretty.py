@@ -301,6 +301,9 @@ def layout(node: ast.Statement | ast.Step) -> Layout:
     if isinstance(node, ast.Rule):
         shape = _body_layout(f"{goal_text(node.head)} <-", node.body)
         return evolve(shape, tail=limit_text(node.limit)) if node.limit else shape
+    if isinstance(node, ast.Annotation):
+        values = ", ".join(v if is_bare(v) else quoted(v) for v in node.values)
+        return Layout(f"@{node.name} {values}", (), "")
     if isinstance(node, ast.Query):
         first = body_text(node.body)
         return _body_layout("?", node.body, glue=" " if first.startswith("-") else "")
@@ -386,7 +389,8 @@ def _with_path(column: str, path: DataPath) -> str:
 
 
 def time_form_text(form: TimeForm) -> str:
-    return form.unit or ", ".join(quoted(text) for text in (form.format, form.zone) if text)
+    texts = [quoted(text) for text in (form.format, form.zone) if text]
+    return form.unit or ", ".join((*texts, *filter(None, (form.of_two,))))
 
 
 def _timeline(timeline: ast.Timeline) -> str:

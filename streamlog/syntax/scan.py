@@ -6,6 +6,8 @@ the grammar's patterns work on that. The kinds are listed below.
 `%` and `//` are operators when, on one line, a variable, a number or `)` stands before them and a
 variable, a number, `(` or a function call after them that no further word follows; a `)` that
 may end a goal counts only if an operator or comparison follows. Elsewhere they begin a comment.
+
+`@severity high` where a statement may begin is an annotation, and ends with its line.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ WORDS = "w" + "".join(sorted(set(KEYWORDS.values())))
 VARIABLE, NUMBER, TIME, TEXT, BOOL, STRANGE = "VNTSBX"
 QUALIFIED = "D"  # a predicate of a file that is used under an alias: `auth.failed`
 ARROW, QUERY, RANGE, NOT, COMPARISON, IN = "RQEn=i"
+ANNOTATION = "A"
 
 _SYMBOLS = {
     **{c: c for c in "(),;.:{}<>=+-*"},
@@ -88,6 +91,7 @@ _OPERAND_FOLLOWS = re.compile(
     r"(?:[^\W\d]\w*\(|(?:(?P<name>[^\W\d]\w*)|[0-9](?:[\w.]*\w)?|@[\w:]+(?:[-+.][\w:]+)*)"
     r"[ \t\r]*(?P<next>[^\n]?))"
 )
+_ANNOTATION = re.compile(r"@[^\W\d]\w*")
 # `X in (a, b)`; everywhere else `in` is an ordinary word.
 _IN_FOLLOWS = (VARIABLE, NUMBER, TIME, TEXT, BOOL, ")")
 # A parenthesis, perhaps behind comments.
@@ -165,6 +169,8 @@ class _Scanner:
             if group is None:
                 continue
             start, end = match.span(group)
+            if self._annotation_ended(start):
+                self._end_statement(len(kinds))
             if group == 1:
                 word = match[1]
                 if "." in word and not _is_qualified(word):
@@ -194,7 +200,7 @@ class _Scanner:
                 self.comments.append(Comment(Span(self.source, start, end)))
                 continue
             elif group == 7:
-                kind = TIME
+                kind = ANNOTATION if self._annotates(match[7]) else TIME
             elif group == 8:
                 return self._unterminated(start, end)
             else:
@@ -211,6 +217,15 @@ class _Scanner:
         self.starts.append(start)
         self.ends.append(start + len(word))
         return start + len(word)
+
+    def _annotates(self, token: str) -> bool:
+        return len(self.kinds) == self.first and _ANNOTATION.fullmatch(token) is not None
+
+    def _annotation_ended(self, start: int) -> bool:
+        """Whether what starts here stands below an annotation."""
+        if self.kinds[self.first : self.first + 1] != [ANNOTATION]:
+            return False
+        return self.source.text.find("\n", self.ends[-1], start) >= 0
 
     def _symbol(self, kind: str, start: int, end: int) -> None:
         kinds = self.kinds

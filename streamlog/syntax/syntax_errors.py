@@ -41,6 +41,15 @@ _WRITE = {
     "[": "there are no lists; a predicate with one fact for each element will do",
 }
 _CLOCK = re.compile(r"\d+:[\d:.]*\d(?:Z|[+-]\d{2}:?\d{2})?")
+# What other languages have after a goal.
+_AFTER_A_GOAL = {
+    "order": "rank at the end of a body: `limit 5 by X desc`",
+    "group": "an aggregate groups by the other arguments of the head",
+    "limit": "the number of a limit is written out: `limit 5 by X desc`",
+    "descending": "write `desc`",
+    "ascending": "write `asc`, or nothing",
+    "like": "write `contains(X, …)`, `starts_with(X, …)` or `matches(X, …)`",
+}
 # Closing things first: they are the likeliest to be missing.
 _ORDER = ("`)`", "`>`", "`}`", "`{`", "`(`", "`,`", "`.`", "`<-`", "`:`", "`..`")
 _DECLARATIONS = ("stream", "table", "output", "use", "export", "extend", "test")
@@ -111,8 +120,15 @@ def _help(tokens: Tokens, at: int, expected: list[str]) -> tuple[str, ...]:
             return (f"a timestamp is written without a blank: `{tokens.text(at - 1)}T{clock[0]}`",)
     if dot_missing and (starts_statement(tokens, at) or (kind == "}" and before != ".")):
         return ("every statement ends with `.`: is one missing before this?",)
-    capital = at if kind == VARIABLE and tokens[at + 1 : at + 2] == "(" else at - 1
-    if capital >= 0 and tokens[capital : capital + 2] == f"{VARIABLE}(":
+    if text == "in" or (text == "not" and _is(tokens, at + 1, "in")):
+        return ("write `not (X in (a, b))`" if text == "not" else "write `X in (a, b)`",)
+    if dot_missing and kind in WORDS and text in _AFTER_A_GOAL:
+        return (_AFTER_A_GOAL[text],)
+    if "`by`" in expected:
+        return ("a limit says by what rows are ranked: `limit 5 by X desc`",)
+    here = kind == VARIABLE and ("a predicate" in expected or tokens[at + 1 : at + 2] == "(")
+    capital = at if here else at - 1
+    if here or (capital >= 0 and tokens[capital : capital + 2] == f"{VARIABLE}("):
         name = tokens.text(capital)
         lower = name.lstrip("_")[:1].lower() + name.lstrip("_")[1:]
         return (
@@ -148,6 +164,10 @@ def _help(tokens: Tokens, at: int, expected: list[str]) -> tuple[str, ...]:
             f'a text with a dot is written in quotes, "{name}"',
         )
     return _comment_help(tokens, at)
+
+
+def _is(tokens: Tokens, at: int, text: str) -> bool:
+    return at < len(tokens) and tokens.text(at) == text
 
 
 def _comment_help(tokens: Tokens, at: int) -> tuple[str, ...]:

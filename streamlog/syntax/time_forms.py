@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
 from streamlog.diagnostics import did_you_mean, finding
 from streamlog.syntax import literals
 from streamlog.syntax.scan import TEXT
-from streamlog.syntax.time_form import TIME_UNITS, TimeForm
+from streamlog.syntax.time_form import OF_TWO, TIME_UNITS, TimeForm
 from streamlog.syntax.tokens import Refused, Tokens
 
 # Python's, without those that depend on the place or on each other.
 DIRECTIVES = tuple(f"%{letter}" for letter in "YymbBdjaAHIpMSfz%")
+KNOWN_DIRECTIVES = f"what it may have is {' '.join(DIRECTIVES)}"
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _UNIT_SLIPS = {**literals.UNIT_SLIPS, "nanos": "ns", "nanoseconds": "ns", "nsec": "ns"}
 
@@ -32,6 +34,9 @@ def form(tokens: Tokens, start: int, found: list[Any]) -> Form:
     texts = [at for at in parts if tokens[at] == TEXT]
     if len(parts) == 1 and not texts:
         return Form(TimeForm(unit=_unit(tokens, parts[0])), end)
+    of_two = ""
+    if len(parts) == 3 and len(texts) == 2 and parts[2] not in texts:
+        of_two = _of_two(tokens, parts.pop())
     if len(texts) != len(parts) or len(parts) > 2:
         example = '`time("%d.%m.%Y %H:%M", "Europe/Berlin")`'
         raise _refused(
@@ -46,18 +51,32 @@ def form(tokens: Tokens, start: int, found: list[Any]) -> Form:
     if zone and "%z" in directives(format_):
         reason = "the format has the offset `%z`, so there is nothing for a zone to say"
         raise _refused(tokens, parts[1], parts[1] + 1, reason, "leave out the zone, or `%z`")
-    return Form(TimeForm(format=format_, zone=zone), end)
+    return Form(TimeForm(format=format_, zone=zone, of_two=of_two), end)
 
 
 def directives(format_: str) -> list[str]:
     return [f"%{match[1]}" for match in _DIRECTIVE.finditer(format_)]
 
 
+def unknown_directive(format_: str) -> str | None:
+    return next((d for d in directives(format_) if d not in DIRECTIVES), None)
+
+
 def zone_of(name: str) -> ZoneInfo | None:
     """A zone by its name; None if there is none. Names are those of IANA."""
-    if name not in available_timezones():
-        return None
-    return ZoneInfo(name)
+    return ZoneInfo(name) if name in _names() else None
+
+
+def near_zone(name: str) -> str:
+    """What may be meant by the name of a zone that does not exist."""
+    guess = did_you_mean(name, _names())
+    return f'did you mean "{guess}"?' if guess else 'write it like "Europe/Berlin", or "UTC"'
+
+
+@cache
+def _names() -> frozenset[str]:
+    """Listing them reads folders, which takes milliseconds."""
+    return frozenset(available_timezones())
 
 
 def _unit(tokens: Tokens, at: int) -> str:
@@ -76,9 +95,9 @@ def _format(tokens: Tokens, at: int) -> str:
     format_ = literals.unquoted(tokens.text(at), tokens.span(at, at + 1))
     used = directives(format_)
     reason = help = ""
-    if unknown := [d for d in used if d not in DIRECTIVES]:
-        reason = f"`{unknown[0]}` means nothing in the format of a time"
-        help = f"what it may have is {' '.join(DIRECTIVES)}"
+    if unknown := unknown_directive(format_):
+        reason = f"`{unknown}` means nothing in the format of a time"
+        help = KNOWN_DIRECTIVES
     elif twice := [d for d in dict.fromkeys(used) if d != "%%" and used.count(d) > 1]:
         reason = f"`{twice[0]}` is in this format twice"
     elif not {"%Y", "%y"} & {*used}:
@@ -96,10 +115,16 @@ def _format(tokens: Tokens, at: int) -> str:
 def _zone(tokens: Tokens, at: int) -> str:
     name = literals.unquoted(tokens.text(at), tokens.span(at, at + 1))
     if zone_of(name) is None:
-        guess = did_you_mean(name, available_timezones())
-        help = f'did you mean "{guess}"?' if guess else 'write it like "Europe/Berlin", or "UTC"'
-        raise _refused(tokens, at, at + 1, f'there is no time zone "{name[:40]}"', help)
+        raise _refused(tokens, at, at + 1, f'there is no time zone "{name[:40]}"', near_zone(name))
     return name
+
+
+def _of_two(tokens: Tokens, at: int) -> str:
+    word = tokens.text(at)
+    if word not in OF_TWO:
+        reason = f"`{word}` does not say which of two times is meant"
+        raise _refused(tokens, at, at + 1, reason, "write `first` or `last`")
+    return word
 
 
 def _refused(tokens: Tokens, start: int, end: int, message: str, help: str) -> Refused:

@@ -76,6 +76,12 @@ def test_in_python() -> None:
     with pytest.raises(SourceError, match="table `grace` has no rows: pass them in `tables`"):
         streamlog.Engine(program)
     engine = streamlog.Engine(program, {"grace": []})
+    with pytest.raises(
+        SourceError,
+        match=r"stream `payment` has no rows: push them, or say engine\.end",
+    ):
+        engine.end()
+    engine.end("payment")
     engine.end()
     engine.step()
     assert engine.facts("unpaid") == [(1, "a")]

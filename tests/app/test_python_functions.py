@@ -209,3 +209,12 @@ def test_in_python(tmp_path: Path) -> None:
     engine.end()
     assert engine.step()["p"] == [(1767225600000000, 3.0)]
     assert engine.query('p(T, R), risk(R, "a") > 5.0') == [{"T": 1767225600000000, "R": 3.0}]
+
+
+def test_it_is_no_goal(run, write) -> None:
+    """Not read as an input of this name."""
+    write("a.slog", PROGRAM.replace("R = risk(A, X), R > 1.0", "risk(A, X), R = A"))
+    result = run("check", "a.slog")
+    assert result.exit_code == 1
+    assert "error[SL0205]: `risk` is a function, not a predicate" in result.stderr
+    assert "compare its result: `risk(…) = …`" in result.stderr

@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 
 import best_programs
+import data_programs
 import limit_programs
 import pytest
 import window_programs
@@ -51,6 +52,7 @@ MAKERS = (
     unusual_case,
     unusual_best,
     limit_programs.random_case,
+    data_programs.random_case,
 )
 
 
@@ -62,7 +64,9 @@ def strategies(program: Program, wanted: Strategy | None) -> Counter[str]:
     return Counter(stage.strategy.value for stage in executor.stages)
 
 
-@pytest.mark.parametrize("make", MAKERS, ids=["any", "best", "unusual", "unusual_best", "limits"])
+@pytest.mark.parametrize(
+    "make", MAKERS, ids=["any", "best", "unusual", "unusual_best", "limits", "data"]
+)
 @pytest.mark.parametrize("first", range(SEED, SEED + PAIRS, SHARD))
 def test_duckdb_agrees_with_the_oracle(first: int, make: Callable[[Random], Case]) -> None:
     done: Counter[str] = Counter()

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -133,6 +134,7 @@ _SHOWN = {
 }
 
 
+@cache
 def _truncated(unit: str, at: int, zone: str = "UTC") -> int:
     def part(time: int) -> str:
         moment = local(time, zone)

@@ -16,11 +16,12 @@ from pathlib import Path
 from random import Random
 
 import best_programs
+import data_programs
 import limit_programs
 import path_programs
 import pytest
 import rank_programs
-from kernel_checks import check, check_answers_alone, check_one_per_key, compiled
+from kernel_checks import at_once, check, check_answers_alone, check_one_per_key, compiled
 from oracle.missing import missing
 from oracle.programs import Case, random_case
 from unusual import unusual
@@ -165,6 +166,21 @@ def test_limits_over_the_past_agree_with_the_oracle(first: int) -> None:
         kept = [rows.best for old in plan.thinned.values() for rows in old.sufficient]
         few += any(best is not None and best.count > 1 for best in kept)
     assert SHARD / 10 <= few < SHARD
+
+
+@pytest.mark.parametrize("first", range(SEED, SEED + PAIRS // 10, SHARD))
+def test_programs_about_data_agree_with_the_oracle(first: int) -> None:
+    answered = 0
+    for seed in range(first, first + SHARD):
+        rng = Random(seed)
+        case = data_programs.random_case(rng)
+        try:
+            check(case, rng)
+            check_answers_alone(case, rng)
+        except Exception as error:
+            pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}\n{case.tables}")
+        answered += any(at_once(compiled(case), case).values())
+    assert answered > SHARD / 2
 
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda p: p.stem)

@@ -25,6 +25,7 @@ from streamlog.syntax.literals import EPOCH
 
 T0 = 1761955200_000_000  # 2025-11-01T00:00:00Z
 BERLIN = 'time("%d.%m.%Y %H:%M:%S", "Europe/Berlin")'
+BERLIN_FIRST, BERLIN_LAST = (BERLIN.replace(")", f", {word})") for word in ("first", "last"))
 RULE = "output p.\np(T, X) <- s(T, X)."
 
 
@@ -65,6 +66,9 @@ GOOD = [
     (BERLIN, "25.10.2026 03:00:00", 1792893600_000_000),
     (BERLIN, "29.03.2026 01:59:59", 1774745999_000_000),
     (BERLIN, "29.03.2026 03:00:00", 1774746000_000_000),
+    (BERLIN_FIRST, "25.10.2026 02:30:00", 1792888200_000_000),
+    (BERLIN_LAST, "25.10.2026 02:30:00", 1792891800_000_000),
+    (BERLIN_LAST, "25.10.2026 03:00:00", 1792893600_000_000),
     ('time("%Y-%m-%d %I:%M %p")', "2025-11-01 12:00 AM", T0),
     ('time("%Y %j %H%z")', "2025 305 01+0100", T0),
     ('time("%b %d %Y, %H:%M:%S.%f")', "Nov 01 2025, 00:00:00.5", T0 + 500_000),
@@ -86,6 +90,7 @@ BAD = [
     ("time(ns)", T0 * 1000 + 1, f"{T0 * 1000 + 1} ns is finer than a microsecond"),
     (BERLIN, "25.10.2026 02:30:00", "occurs twice in Europe/Berlin: 2026-10-25T00:30:00Z or 2026-"),
     (BERLIN, "29.03.2026 02:30:00", "the clocks of Europe/Berlin skip it"),
+    (BERLIN_LAST, "29.03.2026 02:30:00", "the clocks of Europe/Berlin skip it"),
     (BERLIN, "31.02.2026 00:00:00", "is not a time in the format"),
     (BERLIN, "2025-11-01T00:00:00Z", "is not a time in the format"),
     (BERLIN, 1761955200, '1761955200 is not a time in the format "%d.%m.%Y %H:%M:%S"'),

@@ -1,10 +1,11 @@
-"""Columns with missing values: the kernel's answers, at once and in steps, as batch and stream."""
+"""Columns with missing values, programs about data as it is: the kernel's answers on Spark."""
 
 from __future__ import annotations
 
 from random import Random
 
 import best_programs
+import data_programs
 import pytest
 from merging import merged
 from oracle.missing import missing
@@ -25,7 +26,7 @@ def best_case(rng: Random) -> Case:
     return missing(best_programs.random_case, rng)
 
 
-@pytest.mark.parametrize("make", [any_case, best_case])
+@pytest.mark.parametrize("make", [any_case, best_case, data_programs.random_case])
 def test_at_once_and_in_steps(make) -> None:
     given = merged(range(SHARD), make=make)
     executor = SparkExecutor(given.program.closed, given.tables)

@@ -1,5 +1,7 @@
 """PySpark jobs as we would write them for data without errors, in a warm session."""
 
+import os
+import sys
 from functools import cache
 
 from pyspark.sql import SparkSession
@@ -10,6 +12,7 @@ TIME = "yyyy-MM-dd'T'HH:mm:ss'Z'"
 
 @cache
 def session():
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # of the tasks
     settings = {
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",

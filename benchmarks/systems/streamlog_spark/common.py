@@ -1,5 +1,6 @@
 """`streamlog run --engine spark`, in this process with a warm session."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.workloads import WORKLOADS
@@ -9,9 +10,9 @@ ENGINE = "spark"
 warm_ups = 2
 
 
-def by_rules(name: str, data: Path, out: Path) -> None:
+def by_rules(name: str, data: Path, out: Path, options: Sequence[str] = ()) -> None:
     workload = WORKLOADS[name]
-    arguments = ["run", str(workload.program), "--engine", ENGINE]
+    arguments = ["run", str(workload.program), "--engine", ENGINE, *options]
     for path in sorted(data.glob("*.csv")):
         arguments += ["--input", f"{path.stem}={path}"]
     out.unlink(missing_ok=True)

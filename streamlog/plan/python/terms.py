@@ -15,6 +15,7 @@ from streamlog.syntax.ast import (
     Term,
     Var,
 )
+from streamlog.syntax.nothing import NONE
 from streamlog.syntax.walk import variables
 
 _COMPARISONS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -59,6 +60,8 @@ def python(term: Term) -> str:
             return f"({python(left)} {_COMPARISONS.get(op, op)} {python(right)})"
         case Call("in", (value, *items)):
             return f"({python(value)} in ({', '.join(map(python, items))},))"
+        case Call("default", (Const() as value, other)):  # where a constant has replaced a variable
+            return python(other) if value.value is NONE else python(value)
         case Call("default", (value, other)):
             return f"({python(other)} if {python(value)} is NONE else {python(value)})"
         case Call("length", (text,)):
