@@ -78,6 +78,16 @@ def test_strict(run, write, project: Path) -> None:
     assert run("check", "deep").exit_code == 0
 
 
+def test_strict_is_a_matter_of_the_project_of_a_file(run, write, project: Path) -> None:
+    write("a/streamlog.toml", "[check]\nstrict = true\n")
+    write("a/fine.slog", "")
+    write("b/unread.slog", UNREAD)
+    assert run("check", "../a", "../b").exit_code == 0
+    assert run("check", "--strict", "../a", "../b").exit_code == 1
+    write("a/unread.slog", UNREAD)
+    assert run("check", "../a", "../b").exit_code == 1
+
+
 def test_warnings_that_a_project_allows(run, write, project: Path) -> None:
     write("rules/unread.slog", UNREAD + 'test "nothing" {\n    end.\n}\n')
     allow = '[check]\nstrict = true\n[check.allow]\nSL0504 = "they are being written"\n'
