@@ -226,6 +226,15 @@ def test_a_file_for_others_has_unread_helpers_all_the_same(files: Files) -> None
     assert [d.message for d in compile_file(files(lib)).diagnostics] == ["nothing reads `q`"]
 
 
+def test_what_is_exported_may_be_open(files: Files) -> None:
+    lib = (
+        "export recent, tried. recent(T, U) <- s(T0, U), T0 < T, T <= T0 + 5. tried(T) <- s(T, 1)."
+    )
+    assert errors(files(lib)) == []
+    path = files('use "lib.slog" as m. output p. p(T) <- q(T, U), not m.recent(T, U).', lib=lib)
+    assert errors(path) == []
+
+
 def test_paths_count_from_the_root_of_a_project(files: Files, tmp_path: Path) -> None:
     rule = 'use "lib/a.slog" as a. output a.p.'
     files("", rules__main=rule, lib__a='use "lib/b.slog".', lib__b=LIB)
