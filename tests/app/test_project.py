@@ -43,6 +43,7 @@ def test_commands_find_the_root(run, project: Path) -> None:
     )
     assert run("fmt", "--check").stderr == "2 files already in the standard form\n"
     assert run("check", "deep").exit_code == 0
+    assert run("docs", "--output", "site").stderr == "wrote 3 pages to site\n"
 
 
 def test_a_run_takes_its_engine_and_inputs(run, write, project: Path) -> None:
