@@ -17,6 +17,7 @@ from attrs import evolve, field, frozen
 from streamlog.analysis.builtins import GOALS
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.ast import (
+    Advance,
     Atom,
     Export,
     Extend,
@@ -209,11 +210,20 @@ class _Names:
             case Atom(name):
                 full = self._full_name(scope, name, node.span)
                 return node if full == name else evolve(node, pred=full)
+            case Advance(_, str(name)):
+                return evolve(node, timeline=self._timeline(scope, name, node.span))
             case Stream(name) | Table(name) | PredName(name):
                 full = self._full_name(scope, name, node.span)
                 return node if full == name else evolve(node, name=full)
             case _:
                 return node
+
+    def _timeline(self, scope: _Scope, name: str, span: Span) -> str:
+        """The stream by its full name, and the column if there is one."""
+        words = name.split(".")
+        count = 2 if words[0] in scope.visible_aliases else 1
+        stream = self._full_name(scope, ".".join(words[:count]), span)
+        return ".".join((stream, *words[count:]))
 
     def _full_name(self, scope: _Scope, name: str, span: Span) -> str:
         if name in GOALS:

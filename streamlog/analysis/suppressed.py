@@ -8,8 +8,9 @@ from attrs import evolve
 
 from streamlog.codes import SEVERITIES, Severity
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
-from streamlog.syntax.ast import Rule, Statement, Suppression
+from streamlog.syntax.ast import Rule, Statement
 from streamlog.syntax.metadata import metadata
+from streamlog.syntax.suppression import Suppression
 
 UNUSED = "SL0702"
 

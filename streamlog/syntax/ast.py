@@ -13,6 +13,7 @@ from attrs.validators import deep_iterable, instance_of
 
 from streamlog.diagnostics import Span
 from streamlog.syntax.data_path import DataPath
+from streamlog.syntax.suppression import Suppression
 from streamlog.syntax.terms import (
     COMPARISONS,
     FIRST_INSTANT,
@@ -349,9 +350,10 @@ class Given:
 
 @frozen
 class Advance:
-    """Nothing earlier than `time` will come any more."""
+    """Nothing earlier than `time` will come any more: in no stream, or on one timeline."""
 
     time: Term
+    timeline: str | None = None  # a stream, or `report.sys`
     span: Span = _span()
 
 
@@ -409,17 +411,6 @@ class Test:
 
 Declaration: TypeAlias = Stream | Table | Output | Use | Export | Extend | Function
 Statement: TypeAlias = Annotation | Rule | Fact | Query | Declaration | Test
-
-
-@frozen
-class Suppression:
-    """A comment that allows a statement what there are warnings for; without codes if it cannot be
-    read."""
-
-    codes: tuple[str, ...]
-    reason: str
-    statement: Span | None
-    span: Span = field(repr=False, kw_only=True)
 
 
 @frozen
