@@ -108,6 +108,20 @@ def test_tests_say_names_as_rules_do(files: Files) -> None:
     assert [a.pred for a in walk(tests) if isinstance(a, Atom)] == ["m.s", "m.q", "m.s", "m.p"]
 
 
+def test_timelines_of_used_files(files: Files) -> None:
+    lib = "stream report(a: int, b: int) progress a, b. p(T) <- report(T, _)."
+    test = 'test "x" { advance m.report.b to 3. advance m.report to 4. }'
+    aliased = statements(files(f'use "lib.slog" as m. {test}', lib=lib))
+    assert aliased[-1].split("\n")[1:3] == [
+        "    advance m.report.b to 3.",
+        "    advance m.report to 4.",
+    ]
+    shared = statements(files(f'use "lib.slog". use "lib.slog" as m. {test}', lib=lib))
+    assert "advance report.b to 3." in shared[-1]
+    unknown = errors(files(f'use "lib.slog" as m. {test.replace("m.", "n.")}', lib=lib))
+    assert [code for code, _ in unknown] != []
+
+
 def test_outputs_and_queries_are_those_of_the_program(files: Files) -> None:
     lib = f"{LIB} output q. ?q(T, X)."
     aliased = compile_file(files('use "lib.slog" as m. output m.q. ?m.q(T, X).', lib=lib)).schema
