@@ -320,6 +320,9 @@ def _of_alias(scope: _Scope, qualified: str, span: Span) -> str | Diagnostic:
         return scope.full(qualified)  # its file is what is wrong
     if alias not in aliases:
         near = did_you_mean(alias, aliases)
+        if any(alias in s.declared for s in scope.reach):
+            message = f"`{alias}` is not an alias: it is a stream or table"
+            return finding("SL0209", message, span, help=f"rules read it as `{alias}(…)`")
         return finding(
             "SL0209",
             f"no file is used as `{alias}` here",
@@ -403,6 +406,7 @@ def _same_names(scope: _Scope, reported: set[tuple[_Scope, str]]) -> Iterator[Di
             if (other, name) in reported or (old, name) in reported:
                 continue
             reported.add((other, name))
+            is_data = name not in old.ruled and name not in other.ruled
             yield finding(
                 "SL0208",
                 f"`{name}` is defined by two files",
@@ -410,6 +414,7 @@ def _same_names(scope: _Scope, reported: set[tuple[_Scope, str]]) -> Iterator[Di
                 f"in `{other.file.source.path}`",
                 related=[(old.defined[name], f"and in `{old.file.source.path}`")],
                 help=(
+                    *([f"if it is an input, declare it, as in `table {name}(…)`"] * is_data),
                     f"if they mean the same and one adds to the other, write `extend {name}.` in"
                     " that one",
                     f"if not, rename one of them, or use its file under an alias: {other.aliased}",

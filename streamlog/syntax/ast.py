@@ -409,20 +409,8 @@ class Test:
     span: Span = _span()
 
 
-Statement: TypeAlias = (
-    Annotation
-    | Rule
-    | Fact
-    | Query
-    | Stream
-    | Table
-    | Output
-    | Use
-    | Export
-    | Extend
-    | Function
-    | Test
-)
+Declaration: TypeAlias = Stream | Table | Output | Use | Export | Extend | Function
+Statement: TypeAlias = Annotation | Rule | Fact | Query | Declaration | Test
 
 
 @frozen

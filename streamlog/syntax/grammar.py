@@ -204,7 +204,7 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
         predicate - pp.Opt(Kind(r"\(") - pp.Opt(_listed(column_name)) - close), declare.answer
     )
     output = Kind(f"o(?={PREDICATE})") - _listed(answer) - dot
-    alias = Kind(f"{WORD}(?={WORD}|V)", "`as`", make=_last) - Kind(WORD, "an alias", make=_last)
+    alias = Kind(rf"{WORD}(?!\.)", "`as`", make=_last) - Kind(WORD, "an alias", make=_last)
     use = Kind(f"u(?={texted})") - text - pp.Opt(alias) - dot
 
     named_function = Kind(f"k(?={named})") - Kind(WORD, "a function", make=_last)
