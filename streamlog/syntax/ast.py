@@ -13,6 +13,7 @@ from attrs.validators import deep_iterable, instance_of
 
 from streamlog.diagnostics import Span
 from streamlog.syntax.data_path import DataPath
+from streamlog.syntax.remarks import Annotation, Suppression
 from streamlog.syntax.terms import (
     COMPARISONS,
     FIRST_INSTANT,
@@ -34,7 +35,7 @@ from streamlog.syntax.terms import (
 from streamlog.syntax.terms import place as _span
 from streamlog.syntax.time_form import TimeForm
 
-# The names of `terms` too.
+# The names of `terms` and `remarks` too.
 __all__ = [
     "COMPARISONS",
     "FIRST_INSTANT",
@@ -44,10 +45,12 @@ __all__ = [
     "LOGICAL_TIME",
     "PRECEDENCE",
     "Agg",
+    "Annotation",
     "BinOp",
     "Call",
     "Const",
     "Neg",
+    "Suppression",
     "Term",
     "Type",
     "Value",
@@ -151,15 +154,6 @@ class Limit:
     def __attrs_post_init__(self) -> None:
         if not (self.by and 0 < self.count <= INT64_MAX and 0 <= self.offset <= INT64_MAX):
             raise ValueError("a limit ranks, and leaves something")
-
-
-@frozen
-class Annotation:
-    """`@tags login, brute_force` on a line above a rule."""
-
-    name: str
-    values: tuple[str, ...]
-    span: Span = _span()
 
 
 @frozen
@@ -421,17 +415,6 @@ Statement: TypeAlias = (
     | Function
     | Test
 )
-
-
-@frozen
-class Suppression:
-    """A comment that allows a statement what there are warnings for; without codes if it cannot be
-    read."""
-
-    codes: tuple[str, ...]
-    reason: str
-    statement: Span | None
-    span: Span = field(repr=False, kw_only=True)
 
 
 @frozen

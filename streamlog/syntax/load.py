@@ -32,7 +32,8 @@ class File:
 def joined(files: Iterable[File]) -> File:
     """Files as if they were one: the statements of the first, then those of the next."""
     *others, last = files
-    made = File(last.module)
+    allowed = tuple(s for file in (*others, last) for s in file.module.suppressions)
+    made = File(evolve(last.module, suppressions=allowed))
     for file in (*others, last):
         for at, statement in enumerate(file.statements):
             if at in file.uses:
