@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamlog.app.inputs import STDIN, TARGET, compile_target, files_of
+from streamlog.app.inputs import STDIN, compile_target, files_of, targets_argument
 
 if TYPE_CHECKING:
     from streamlog.compiler import Compilation
 
 
 @click.command("docs")
-@click.argument("targets", metavar="PATH...", nargs=-1, required=True, type=TARGET)
+@targets_argument
 @click.option(
     "--output",
     metavar="FOLDER",
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 def command(ctx: click.Context, /, targets: Sequence[str], output: Path) -> None:
     """Write pages about programs, in Markdown.
 
-    PATH is a file or a folder (all .slog files below it). There is a page for each program, with
+    PATH is a file or a folder (all .slog files below it); without PATH it is the project that the
+    current folder lies in. There is a page for each program, with
     its contract, its graph, its predicates with their rules and annotations, and its tests; and
     an index of all programs, annotated rules and predicates. What only complete, stored data can
     answer is described as such.
