@@ -60,6 +60,11 @@ class Page:
     @property
     def predicates(self) -> tuple[PredicateContract, ...]:
         """Those that somebody has written."""
+        return tuple(p for p in self.contract if p.predicate.view is None)
+
+    @property
+    def contract(self) -> tuple[PredicateContract, ...]:
+        """Of these predicates, and of the timelines of streams."""
         if not isinstance(self.program, Program):
             return ()
         made = {r.head.pred for r in self.program.schema.rules if r.is_auxiliary}
@@ -112,8 +117,9 @@ def _opening_comment(one: Page) -> str:
 def _contract(one: Page, program: Program) -> str:
     promised = program.contract
     rows = []
-    for p in one.predicates:
-        name = f"[`{p.predicate.name}`]({_link('', p.predicate.name)})"
+    for p in one.contract:
+        written = program.schema.stream_of(p.predicate.name)
+        name = f"[`{p.predicate.name}`]({_link('', written)})"
         name = f"**{name}**" if p.predicate.name in promised.outputs else name
         released = "when asked" if p.is_open else p.released.value if p.released else ""
         delay = "" if p.is_open else show.delay_text(p)
