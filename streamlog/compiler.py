@@ -424,9 +424,11 @@ def _reviewed(program: Compilation) -> Compilation:
     """Without what comments allow, and with what annotations say of the rules."""
     if not isinstance(program, Parsed):
         return program
-    is_complete = isinstance(program, Program) and program.mode is Mode.STREAM
+    # What passes have not seen, and what only holds in a stream, cannot be judged.
+    is_whole = isinstance(program, Program) and program.mode is Mode.STREAM
+    judged = program.source if is_whole else None
     module = program.module
-    left, used = suppressed(program.diagnostics, module.suppressions, is_complete=is_complete)
+    left, used = suppressed(program.diagnostics, module.suppressions, judged)
     found = in_order(with_metadata(left, module.statements))
     return evolve(program, diagnostics=found, suppressing=used)
 

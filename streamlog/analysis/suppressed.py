@@ -7,19 +7,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from attrs import evolve
 
 from streamlog.codes import SEVERITIES, Severity
-from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
-from streamlog.syntax.ast import Rule, Statement
+from streamlog.diagnostics import Diagnostic, Source, Span, did_you_mean, finding
+from streamlog.syntax.ast import Rule, Statement, Suppression
 from streamlog.syntax.metadata import metadata
-from streamlog.syntax.suppression import Suppression
 
 UNUSED = "SL0702"
 
 
 def suppressed(
-    diagnostics: Iterable[Diagnostic], suppressions: Sequence[Suppression], *, is_complete: bool
+    diagnostics: Iterable[Diagnostic],
+    suppressions: Sequence[Suppression],
+    judged: Source | None,
 ) -> tuple[tuple[Diagnostic, ...], tuple[Span, ...]]:
-    """What is left, and the comments that were of use. Only of a program that all passes have
-    seen (`is_complete`) can it be said that there is nothing to allow."""
+    """What is left, and the comments that were of use. That there is nothing to allow is said of
+    the comments of one file: a file that is used by others may need its own for some of them."""
     left: list[Diagnostic] = []
     used: set[tuple[Suppression, str]] = set()
     for diagnostic in diagnostics:
@@ -38,12 +39,12 @@ def suppressed(
             help = f"write `% streamlog: allow {', '.join(suppression.codes)}: …` with the reason"
             message = "nothing says why this is allowed"
             left.append(finding("SL0703", message, suppression.span, help=help))
-        left += _without_effect(suppression, used, is_complete)
+        left += _without_effect(suppression, used, suppression.span.source == judged)
     return tuple(left), tuple(dict.fromkeys(s.span for s, _ in used))
 
 
 def _without_effect(
-    suppression: Suppression, used: set[tuple[Suppression, str]], is_complete: bool
+    suppression: Suppression, used: set[tuple[Suppression, str]], is_judged: bool
 ) -> Iterator[Diagnostic]:
     span = suppression.span
     if not suppression.codes:
@@ -56,7 +57,7 @@ def _without_effect(
             yield finding(UNUSED, f"there is no code {code}", span, help=hint)
         elif SEVERITIES[code] is not Severity.WARNING or code == UNUSED:
             yield finding(UNUSED, f"{code} cannot be allowed", span, help="correct what it reports")
-        elif is_complete and (suppression, code) not in used:
+        elif is_judged and (suppression, code) not in used:
             yield finding(
                 UNUSED,
                 f"there is no {code} here to allow",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import PurePath
@@ -206,7 +207,8 @@ def _predicate_rows(pages: Iterable[Page]) -> Iterator[tuple[str, str]]:
 
 def _link(path: str, predicate: str = "") -> str:
     """The heading of a predicate has this name on GitHub and elsewhere."""
-    return quote(path) + (f"#predicate-{quote(predicate.lower())}" if predicate else "")
+    slug = re.sub(r"[^\w-]", "", predicate.lower())
+    return quote(path) + (f"#predicate-{quote(slug)}" if predicate else "")
 
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

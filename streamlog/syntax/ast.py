@@ -13,7 +13,7 @@ from attrs.validators import deep_iterable, instance_of
 
 from streamlog.diagnostics import Span
 from streamlog.syntax.data_path import DataPath
-from streamlog.syntax.suppression import Suppression
+from streamlog.syntax.remarks import Annotation, Suppression
 from streamlog.syntax.terms import (
     COMPARISONS,
     FIRST_INSTANT,
@@ -35,7 +35,7 @@ from streamlog.syntax.terms import (
 from streamlog.syntax.terms import place as _span
 from streamlog.syntax.time_form import TimeForm
 
-# The names of `terms` too.
+# The names of `terms` and `remarks` too.
 __all__ = [
     "COMPARISONS",
     "FIRST_INSTANT",
@@ -45,10 +45,12 @@ __all__ = [
     "LOGICAL_TIME",
     "PRECEDENCE",
     "Agg",
+    "Annotation",
     "BinOp",
     "Call",
     "Const",
     "Neg",
+    "Suppression",
     "Term",
     "Type",
     "Value",
@@ -152,15 +154,6 @@ class Limit:
     def __attrs_post_init__(self) -> None:
         if not (self.by and 0 < self.count <= INT64_MAX and 0 <= self.offset <= INT64_MAX):
             raise ValueError("a limit ranks, and leaves something")
-
-
-@frozen
-class Annotation:
-    """`@tags login, brute_force` on a line above a rule."""
-
-    name: str
-    values: tuple[str, ...]
-    span: Span = _span()
 
 
 @frozen

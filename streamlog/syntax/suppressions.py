@@ -8,9 +8,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
 from streamlog.diagnostics import Span
-from streamlog.syntax.ast import Annotation, Statement
+from streamlog.syntax.ast import Annotation, Statement, Suppression
 from streamlog.syntax.scan import Comment
-from streamlog.syntax.suppression import Suppression
 
 _MARK = re.compile(r"(?:%|//|/\*)\s*streamlog:(?P<rest>.*?)(?:\*/)?", re.DOTALL)
 _ALLOW = re.compile(r"\s*allow\s+(?P<codes>\w+(?:\s*,\s*\w+)*)\s*(?::(?P<reason>.*))?", re.DOTALL)

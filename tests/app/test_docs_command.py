@@ -101,6 +101,16 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
 
 
+def test_predicates_of_a_file_under_an_alias(run, write, tmp_path: Path) -> None:
+    write("rules/lib/logins.slog", f"export wrong.\n{LIBRARY}")
+    write("rules/p.slog", 'use "lib/logins.slog" as logins.\np(T) <- logins.wrong(T, _).\n')
+    assert run("docs", "rules", "--output", "site").exit_code == 0
+    page = tmp_path / "site" / "rules" / "p.md"
+    assert "### Predicate logins.wrong\n" in page.read_text()
+    assert "[`logins.wrong`](#predicate-loginswrong)" in page.read_text()
+    assert "predicate-loginswrong" in anchors(page)
+
+
 def test_refused_and_stored(run, write, tmp_path: Path) -> None:
     write("wrong.slog", "p(T) <- q(U).\n")
     write("stored.slog", "next(T, U) <- at(T), at(U), U > T.\n")

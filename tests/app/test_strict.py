@@ -67,24 +67,32 @@ def test_over_stored_data_there_may_be_nothing_to_allow(check) -> None:
     assert codes(check(OUTPUT + ALLOW + RULE, "--batch")) == []
 
 
-def test_a_used_file_is_judged_with_those_that_use_it(run, write) -> None:
-    write(
-        "lib.slog",
-        "stream beat(T: time, agent: string).\n"
-        "% streamlog: allow SL0506: others send beats too\n"
-        "gone(T, A) <- beat(T, A), not (beat(T1, A), T < T1, T1 <= T + 30s).\n",
-    )
-    write("a.slog", 'use "lib.slog".\noutput p.\np(T) <- beat(T, _).\n')
-    alone = codes(run("check", "--strict", "a.slog", "--format", "json"))
-    assert alone == ["SL0702"]  # there `gone` is no answer
-    result = run("check", "--strict", ".", "--format", "json")
-    assert (result.exit_code, codes(result)) == (0, [])
+def test_a_used_file_is_judged_by_itself_and_by_those_that_use_it(run, write) -> None:
+    """Here nothing waits in the file itself; where it is used, something does."""
+    allow = "% streamlog: allow SL0506: somebody always comes\n"
+    rule = "quiet(T) <- seen(T), not (seen(T1), T < T1, T1 <= T + 30s).\n"
+    write("lib.slog", f"stream seen(T: time).\noutput other.\n{allow}{rule}other(T) <- seen(T).\n")
+    write("a.slog", 'use "lib.slog".\noutput quiet.\n')
+    write("b.slog", 'use "lib.slog".\noutput p.\np(T) <- seen(T).\n')
+    for files, found in (
+        (["lib.slog"], ["SL0504", "SL0702"]),
+        (["a.slog"], []),
+        (["b.slog"], []),
+        (["lib.slog", "a.slog", "b.slog"], ["SL0504"]),
+    ):
+        assert sorted(codes(run("check", "--format", "json", *files))) == found
 
 
 def test_what_is_allowed_is_not_reported_by_other_commands(run, write) -> None:
     text = OUTPUT + ALLOW + RULE
     write("p.slog", text + 'test "none" { end. expect none session. }\n')
     assert "SL0502" not in run("test", "p.slog").stderr
+
+
+def test_what_is_allowed_is_not_reported_in_a_session(run, write) -> None:
+    write("p.slog", OUTPUT + ALLOW + RULE)
+    result = run("repl", "p.slog", input="p(T) <- login(T, _).\n")
+    assert "SL0502" not in result.output and "SL0702" not in result.output
 
 
 def test_metadata(run, write) -> None:
