@@ -10,6 +10,7 @@ from typing import Any
 from streamlog.analysis.builtins import TICK
 from streamlog.compiler import Program
 from streamlog.diagnostics import did_you_mean
+from streamlog.runtime.asking import Asking, Frontier
 from streamlog.runtime.executor import (
     BEGIN,
     Executor,
@@ -25,7 +26,7 @@ from streamlog.runtime.ingest import Check, Checker, RawRow, Reject
 from streamlog.runtime.progress import Clock, Progress
 from streamlog.runtime.python_functions import check_allowed
 from streamlog.runtime.query import Binding, QueryError, Question, answer, in_order, prepared
-from streamlog.runtime.report import Late, Report, Skipped, StreamCount, too_far_ahead
+from streamlog.runtime.report import Counts, Late, Report, Skipped, too_far_ahead
 from streamlog.runtime.several_timelines import Judge, buffer_of, leaving
 from streamlog.runtime.sources import check_inputs
 from streamlog.runtime.status import Held, held
@@ -71,16 +72,12 @@ class Engine:
         self.rejects: list[Reject] = []
         self.errors: list[Skipped] = []
         self._error_rules = {p: rule.span.place for p, rule in (program.errors or {}).items()}
-        self._skipped = dict.fromkeys(self._error_rules.values(), 0)
         self.progress = Progress.of(program)
         self.buffers = {s: buffer_of(self.progress.timelines(s)) for s in self.schema.streams}
         self.checkers = {name: Checker(program, name) for name in self.schema.inputs}
-        self._rows = dict.fromkeys(self.checkers, 0)
-        self._late = dict.fromkeys(self.checkers, 0)
-        self._rejected = dict.fromkeys(self.checkers, 0)
-        self._answers = dict.fromkeys(self.outputs, 0)
+        self._counts = Counts.of(self.checkers, self.outputs, self._error_rules.values())
         self._unnamed = set(self.schema.streams) if named else set()
-        self._steps = self._state = self._state_high = 0
+        self._asking = Asking(self)
         self._broken: str | None = None
         # Kept in the order they came; `facts` sorts.
         self._memory: dict[str, list[Row]] = {
@@ -127,7 +124,7 @@ class Engine:
                     continue
                 time = row[0]
                 if time < progress:
-                    self._late[stream] += 1
+                    self._counts.late[stream] += 1
                     self.late.append(Late(stream, row, progress, self.clock(stream), stream))
                     continue
                 if time > latest:
@@ -141,7 +138,7 @@ class Engine:
                         progress = time - slack
                 append(row)
         finally:
-            self._rows[stream] += count
+            self._counts.rows[stream] += count
             self.progress.saw(clock, latest, progress)
 
     def _push_on_several(
@@ -157,7 +154,7 @@ class Engine:
                 if row.__class__ is Reject:
                     self._reject(row)
                 elif late := judge.late(row):
-                    self._late[stream] += 1
+                    self._counts.late[stream] += 1
                     clock, passed = late
                     name, column = clock.stream, clock.column
                     self.late.append(Late(stream, row, passed, self.clock(name), name, column))
@@ -167,11 +164,11 @@ class Engine:
                     judge.take(row)
                     append(row)
         finally:
-            self._rows[stream] += count
+            self._counts.rows[stream] += count
             judge.done()
 
     def _reject(self, reject: Reject) -> None:
-        self._rejected[reject.stream] += 1
+        self._counts.rejected[reject.stream] += 1
         self.rejects.append(reject)
 
     def _doubted(self, stream: str, row: Row, clock: Clock, known: int) -> Reject:
@@ -187,8 +184,7 @@ class Engine:
         if not FIRST_INSTANT <= at <= LAST_INSTANT:
             raise EngineError(f"{time} is not a valid timestamp: {LOGICAL_TIME}")
         if stream is not None:
-            stream = self.schema.timeline(stream) or stream
-            self._stream(self.schema.stream_of(stream))
+            stream = self._timeline(stream)
         self.progress.advance(at, stream)
 
     def tick(self, stream: str, reading: int | str) -> None:
@@ -196,6 +192,11 @@ class Engine:
         have been pushed. It moves a stream that is declared with `arrives within`."""
         at = reading if type(reading) is int else to_time(reading)
         self.progress.tick(at, self._stream(stream))
+
+    def ask(self, stream: str, frontier: Frontier) -> None:
+        """From now on, `step` asks the source of a stream, or of one of its timelines, before which
+        time nothing will come any more, whenever this stream alone holds an answer back."""
+        self._asking.frontiers[self._timeline(stream)] = frontier
 
     def end(self, stream: str | None = None) -> None:
         """Nothing will come any more, in one stream or in all."""
@@ -206,13 +207,13 @@ class Engine:
 
     def took(self, stream: str, rows: int, duplicates: int) -> None:
         """So many rows, none of them late, have gone to the executor by another way."""
-        self._rows[stream] += rows
+        self._counts.rows[stream] += rows
         self.buffers[stream].duplicates += duplicates
-        self._state_high += rows - duplicates
+        self._counts.state_high += rows - duplicates
 
     def gave(self, output: str, answers: int) -> None:
         """So many answers have come from the executor by another way."""
-        self._answers[output] += answers
+        self._counts.answers[output] += answers
 
     # --------------------------------------------------------------------- answers out
 
@@ -220,6 +221,13 @@ class Engine:
         """Evaluate what may be decided now. Returns the new answers of each output, sorted."""
         if self._broken:
             raise EngineError(f"an earlier step was cut short: {self._broken}")
+        released = self._step()
+        if self._asking.moves_time():
+            for name, rows in self._step().items():
+                released[name] = in_order((*released[name], *rows))
+        return released
+
+    def _step(self) -> dict[str, list[Row]]:
         progress = self.progress.values()
         arrived = leaving(self.buffers, self.progress, self.schema.views)
         try:
@@ -230,7 +238,7 @@ class Engine:
             for buffer in self.buffers.values():
                 buffer.put_back()
             raise
-        self._steps += 1
+        self._counts.steps += 1
         if not self.remembers:
             self._history.take(arrived, self.progress)
         else:
@@ -239,10 +247,10 @@ class Engine:
                     if name in self._memory:
                         self._memory[name] += rows
         for name in self.outputs:
-            self._answers[name] += len(released.get(name, ()))
+            self._counts.answers[name] += len(released.get(name, ()))
         for name, rule in self._error_rules.items():
             rows = in_order(released.get(name, ()))
-            self._skipped[rule] += len(rows)
+            self._counts.skipped[rule] += len(rows)
             self.errors += (Skipped(rule, str(why), str(values)) for *_, why, values in rows)
         self._measure()
         return {name: in_order(released.get(name, ())) for name in self.outputs}
@@ -254,9 +262,8 @@ class Engine:
             if isinstance(executor, Measured)
             else sum(map(len, executor.holding().values()))
         )
-        self._state = held + sum(map(len, self.buffers.values()))
-        self._state += sum(map(len, self._history.rows.values()))
-        self._state_high = max(self._state_high, self._state)
+        held += sum(map(len, self.buffers.values()))
+        self._counts.held(held + sum(map(len, self._history.rows.values())))
 
     def facts(self, pred: str) -> list[Row]:
         """All that was received of an input, or released so far of a derived predicate, sorted."""
@@ -293,27 +300,14 @@ class Engine:
 
     def status(self) -> tuple[Held, ...]:
         """What holds each output back, for those that something does."""
-        return held(self.program, self.progress, self.buffers, self.executor.holding(), self.clock)
+        holding = self.executor.holding()
+        return held(
+            self.program, self.progress, self.buffers, holding, self.clock, self._asking.asked
+        )
 
     @property
     def report(self) -> Report:
-        counts = {
-            name: StreamCount(
-                self._rows[name],
-                self._late[name],
-                self._rejected[name],
-                self.buffers[name].duplicates if name in self.buffers else 0,
-            )
-            for name in self.checkers
-        }
-        return Report(
-            counts,
-            dict(self._answers),
-            dict(self._skipped),
-            self._steps,
-            self._state,
-            self._state_high,
-        )
+        return self._counts.report({name: b.duplicates for name, b in self.buffers.items()})
 
     @property
     def doubts(self) -> list[str]:
@@ -340,13 +334,7 @@ class Engine:
             },
             "duplicates": {name: b.duplicates for name, b in self.buffers.items()},
             "calendar": [name for name, c in self.checkers.items() if c.saw_time],
-            "rows": self._rows,
-            "late": self._late,
-            "rejected": self._rejected,
-            "answers": self._answers,
-            "skipped": self._skipped,
-            "steps": self._steps,
-            "state": [self._state, self._state_high],
+            **self._counts.saved(),
             "remembers": self.remembers,
         }
         tables: dict[str, Sequence[Row]] = {}
@@ -374,11 +362,7 @@ class Engine:
             buffer.restore(tables[f"buffer {name}"], tables[f"edge {name}"], duplicates)
         for name in figures["calendar"]:
             self.checkers[name].saw_time = True
-        self._rows, self._late = dict(figures["rows"]), dict(figures["late"])
-        self._rejected, self._answers = dict(figures["rejected"]), dict(figures["answers"])
-        self._skipped = dict(figures["skipped"])
-        self._steps = figures["steps"]
-        self._state, self._state_high = figures["state"]
+        self._counts = Counts.restored(figures)
         self._memory = {name: list(tables[f"memory {name}"]) for name in self._memory}
         for name in self._history.rows:
             self._history.rows[name] = list(tables[f"history {name}"])
@@ -399,6 +383,11 @@ class Engine:
         return self.executor
 
     # -------------------------------------------------------------------------- inside
+
+    def _timeline(self, name: str) -> str:
+        timeline = self.schema.timeline(name) or name
+        self._stream(self.schema.stream_of(timeline))
+        return timeline
 
     def _stream(self, name: str) -> str:
         if name in self.buffers:
@@ -431,7 +420,7 @@ class Engine:
         rows_of = chain.from_iterable(map(checker.rows, given))
         read = map(checker.fact, given) if checked else rows_of
         for row in (*map(checker.fact, self.schema.rows_of(name)), *read):
-            self._rows[name] += 1
+            self._counts.rows[name] += 1
             if isinstance(row, Reject):
                 self._reject(row)
             else:

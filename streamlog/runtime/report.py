@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from attrs import frozen
+from attrs import asdict, frozen, mutable
 
 from streamlog.runtime.executor import END, Row
 from streamlog.runtime.progress import Clock
@@ -70,3 +71,52 @@ class Report:
     steps: int
     state: int  # rows held now
     state_high: int  # the most rows held after any step
+
+
+@mutable
+class Counts:
+    """The figures while the engine runs."""
+
+    rows: dict[str, int]
+    late: dict[str, int]
+    rejected: dict[str, int]
+    answers: dict[str, int]
+    skipped: dict[str, int]
+    steps: int = 0
+    state: int = 0
+    state_high: int = 0
+
+    @staticmethod
+    def of(inputs: Iterable[str], outputs: Iterable[str], rules: Iterable[str]) -> Counts:
+        rows = dict.fromkeys(inputs, 0)
+        answers, skipped = dict.fromkeys(outputs, 0), dict.fromkeys(rules, 0)
+        return Counts(rows, dict(rows), dict(rows), answers, skipped)
+
+    @staticmethod
+    def restored(figures: Mapping[str, Any]) -> Counts:
+        state, state_high = figures["state"]
+        return Counts(
+            dict(figures["rows"]),
+            dict(figures["late"]),
+            dict(figures["rejected"]),
+            dict(figures["answers"]),
+            dict(figures["skipped"]),
+            figures["steps"],
+            state,
+            state_high,
+        )
+
+    def saved(self) -> dict[str, Any]:
+        figures = asdict(self, recurse=False)
+        return figures | {"state": [self.state, figures.pop("state_high")]}
+
+    def held(self, rows: int) -> None:
+        self.state, self.state_high = rows, max(self.state_high, rows)
+
+    def report(self, duplicates: Mapping[str, int]) -> Report:
+        streams = {
+            n: StreamCount(rows, self.late[n], self.rejected[n], duplicates.get(n, 0))
+            for n, rows in self.rows.items()
+        }
+        answers, skipped = dict(self.answers), dict(self.skipped)
+        return Report(streams, answers, skipped, self.steps, self.state, self.state_high)

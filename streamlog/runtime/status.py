@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 
 from attrs import frozen
 
@@ -28,18 +28,20 @@ class Held:
     progress: int  # of the stream
     seen: int | None  # the latest row of the stream
     clock: Type | None
+    asked: bool = False  # the source of the stream has been asked, and knows no more
 
     @property
     def message(self) -> str:
         seen = "never seen"
         if self.seen is not None:
             seen = f"last seen {moment(self.seen, self.clock)}"
+        asked = "; its source was asked" if self.asked else ""
         if self.at is None:
-            return f"{self.output}: waiting for `{self.stream}`, {seen}"
+            return f"{self.output}: waiting for `{self.stream}`, {seen}{asked}"
         at = moment(self.at, self.clock)
         if self.seen is not None and at[:11] == moment(self.seen, self.clock)[:11] and "T" in at:
             seen = f"last seen {moment(self.seen, self.clock)[11:-1]}"
-        return f"{self.output} at {at}: waiting for `{self.stream}`, {seen}"
+        return f"{self.output} at {at}: waiting for `{self.stream}`, {seen}{asked}"
 
     def __str__(self) -> str:
         return self.message
@@ -51,8 +53,9 @@ def held(
     buffers: Mapping[str, Buffer | SeveralTimelines],
     holding: Mapping[str, list[Row]],
     clock: Callable[[str], Type | None],
+    asked: Container[str] = (),
 ) -> tuple[Held, ...]:
-    """One for each output that some stream still holds back."""
+    """One for each output that some stream still holds back. The sources of some were `asked`."""
     contract = program.contract
     found = []
     for name in contract.outputs:
@@ -64,7 +67,7 @@ def held(
         best = [_best(delay, progress) for delay in waiting]
         complete, stream, by = min(best, key=lambda way: way[:2])
         behind = progress[stream]
-        times = list(_events(promised, progress, buffers, holding, complete))
+        times = list(events(promised, progress, buffers, holding, complete))
         at = min(times, default=None)
         needs = None if at is None or by is None else at + by
         found.append(
@@ -77,6 +80,7 @@ def held(
                 behind.progress,
                 behind.last_seen,
                 clock(name),
+                stream in asked,
             )
         )
     return tuple(found)
@@ -91,7 +95,7 @@ def _best(delay: Delay, progress: Progress) -> tuple[int, str, int | None]:
     return max(ways, key=lambda way: way[0])
 
 
-def _events(
+def events(
     promised: PredicateContract,
     progress: Progress,
     buffers: Mapping[str, Buffer | SeveralTimelines],
