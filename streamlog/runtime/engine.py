@@ -27,12 +27,12 @@ from streamlog.runtime.executor import (
 )
 from streamlog.runtime.history import History
 from streamlog.runtime.ingest import Check, Checker, RawRow, Reject
+from streamlog.runtime.missing_inputs import check_inputs
 from streamlog.runtime.progress import Progress
 from streamlog.runtime.python_functions import check_allowed
 from streamlog.runtime.query import Binding, QueryError, Question, answer, in_order, prepared
 from streamlog.runtime.reorder import Buffer
 from streamlog.runtime.report import Late, Report, Skipped, StreamCount
-from streamlog.runtime.sources import check_inputs
 from streamlog.runtime.status import Held, held
 from streamlog.runtime.values import moment, to_time
 from streamlog.syntax.ast import FIRST_INSTANT, LAST_INSTANT, LOGICAL_TIME, Type
