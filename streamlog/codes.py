@@ -54,6 +54,8 @@ _TABLE = (
     ("SL0205", "error", "an unknown function, or one called wrongly"),
     ("SL0206", "error", "a built-in redefined"),
     ("SL0207", "warning", "an undeclared input that looks like a typo"),
+    ("SL0208", "error", "a name with two meanings"),
+    ("SL0209", "error", "a name that another file does not offer"),
     # ---- SL03: types and safety
     ("SL0301", "error", "mismatched types"),
     ("SL0302", "error", "a variable that nothing binds"),
@@ -82,6 +84,10 @@ _TABLE = (
     ("SL0506", "warning", "an absence that nothing reports in silence"),
     # ---- SL06: tests
     ("SL0601", "error", "a test that cannot be run"),
+    # ---- SL07: review
+    ("SL0701", "error", "an annotation that is not one of a rule"),
+    ("SL0702", "warning", "a suppression that suppresses nothing"),
+    ("SL0703", "warning", "a suppression without a reason"),
 )
 
 SEVERITIES = {code: Severity(severity) for code, severity, _ in _TABLE}

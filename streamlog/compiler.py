@@ -11,6 +11,7 @@ from attrs import evolve, fields, frozen
 from streamlog.analysis.advice import advice, kept_for_ever
 from streamlog.analysis.contract import as_executed, contract, is_as_soon
 from streamlog.analysis.dependency import dependencies, mark_of
+from streamlog.analysis.modules import files_of, merged
 from streamlog.analysis.premap import check_extrema
 from streamlog.analysis.refusals import STREAM_ONLY, refusals
 from streamlog.analysis.retention import retentions
@@ -19,13 +20,14 @@ from streamlog.analysis.schema import Kind, resolve
 from streamlog.analysis.sequential import classify_all
 from streamlog.analysis.skipping import check_skipping
 from streamlog.analysis.strata import stratify
+from streamlog.analysis.suppressed import suppressed, with_metadata
 from streamlog.analysis.temporal import check_heads
 from streamlog.analysis.time.reach import reaches
 from streamlog.analysis.time.relations import relations
 from streamlog.analysis.types import infer
 from streamlog.analysis.versions import Case, Version, split_all
 from streamlog.codes import Severity
-from streamlog.diagnostics import Diagnostic, Source
+from streamlog.diagnostics import Diagnostic, Source, in_order
 from streamlog.plan.lower import lower
 from streamlog.plan.parts import for_answers
 from streamlog.rewrite import failures
@@ -35,6 +37,7 @@ from streamlog.rewrite.constants import constants
 from streamlog.rewrite.desugar import desugar
 from streamlog.rewrite.number import numbered
 from streamlog.rewrite.open_predicates import open_rules
+from streamlog.rewrite.timelines import on_timelines
 from streamlog.stages import (
     Analysed,
     Bistated,
@@ -52,9 +55,10 @@ from streamlog.stages import (
     Timed,
     Typed,
 )
-from streamlog.syntax.ast import Module, Rule
+from streamlog.syntax.ast import Export, Module, Rule, Type
 from streamlog.syntax.load import load, read
 from streamlog.syntax.parse import parse
+from streamlog.syntax.root import root_of
 from streamlog.syntax.walk import atoms, variables
 
 # What the passes are for, and what comes out at their end.
@@ -89,8 +93,10 @@ def _parse(text: Compilation) -> Parsed:
 
 
 def _load(program: Parsed) -> Parsed:
-    module, diagnostics = load(program.module, program.root)
-    return program.to(Parsed, diagnostics, module=module)
+    main, diagnostics = load(program.module, program.root)
+    module, more = merged(main)
+    files = tuple(file.source for file in files_of(main))
+    return program.to(Parsed, (*diagnostics, *more), module=module, written=module, files=files)
 
 
 def _desugar(program: Parsed) -> Parsed:
@@ -102,7 +108,10 @@ def _schema(program: Parsed) -> Resolved:
     module = numbered(program.module)
     schema, diagnostics = resolve(module)
     if not any(d.is_error for d in diagnostics):
-        diagnostics += tuple(check_heads(schema.rules, schema.is_temporal))
+        diagnostics += tuple(check_heads(schema.rules, schema.is_temporal, schema.timestamps))
+    # What is exported is a matter of files, and rewriting may leave nothing of it.
+    statements = tuple(s for s in module.statements if not isinstance(s, Export))
+    module = evolve(module, statements=statements)
     return program.to(Resolved, diagnostics, module=module, schema=schema)
 
 
@@ -114,6 +123,21 @@ def _types(program: Resolved) -> Typed:
 def _safety(program: Typed) -> Safe:
     safety, diagnostics = check_safety(program.schema)
     return program.to(Safe, diagnostics, safety=safety)
+
+
+def _timelines(program: Safe) -> Safe:
+    """On which of a stream's timelines each goal reads it."""
+    schema, types = program.schema, program.types
+    if not schema.views:
+        return program
+    module = on_timelines(program.module, schema, types, relations(schema, types))
+    if module is program.module:
+        return program
+    made = _through(PASSES[_place("schema") : _place("safety") + 1], _again(program, module))
+    assert isinstance(made, Safe), made.diagnostics
+    return evolve(
+        program, module=made.module, schema=made.schema, types=made.types, safety=made.safety
+    )
 
 
 def _time(program: Safe) -> Timed:
@@ -160,7 +184,7 @@ def _contract(program: Stratified) -> Analysed:
         program.rules,
         retained.values() if cases else (),
     )
-    diagnostics = (*too_many, *advice(schema, strata, promised))
+    diagnostics = (*too_many, *advice(schema, strata, promised, program.source))
     made = {"cases": cases, "retained": retained, "contract": promised}
     return program.to(Analysed, diagnostics, **made)
 
@@ -175,12 +199,15 @@ def _close(program: Opened) -> Closed:
     closed, errors = _closed(program)
     if errors:
         return program.to(Closed, errors, closed=closed)
-    cores = {
-        r.core.head.pred: r.rule.head.pred for r in program.open_rules if isinstance(r.core, Rule)
-    }
     promised = program.contract
     if closed is not program:
-        promised = as_executed(promised, closed.contract, cores)
+        cores = {r.core.head.pred: r for r in program.open_rules if isinstance(r.core, Rule)}
+        named = {
+            name: (core.rule.head.pred, core.column_names(program.schema, columns))
+            for name, columns in closed.schema.column_names.items()
+            if (core := cores.get(name)) is not None
+        }
+        promised = as_executed(promised, closed.contract, named)
     return program.to(Closed, kept_for_ever(promised), closed=closed, contract=promised)
 
 
@@ -229,17 +256,23 @@ def _called(program: Opened, diagnostics: Iterable[Diagnostic]) -> set[str]:
 
 
 def _analysed(program: Typed, module: Module) -> Compilation:
-    """The program of other rules over the same inputs. It has no tests, whose facts say something
-    of types too."""
+    """The program of other rules over the same inputs."""
+    passes = PASSES[_place("schema") : _place("contract") + 1]
+    return _through(passes, _again(program, module))
+
+
+def _again(program: Typed, module: Module) -> Parsed:
+    """Other rules over the same inputs, whose types are known: a program made of rules has no
+    tests, whose facts say something of types too."""
     types, predicates = program.types, program.schema.predicates
-    given = {
-        (name, position): type_
-        for name, p in predicates.items()
-        if p.kind is not Kind.DERIVED
-        for position in range(p.arity)
-        if (type_ := types.column(name, position)) is not None
-    }
-    start = Parsed(
+    given: dict[tuple[str, int], Type] = {}
+    for name, p in predicates.items():
+        if p.kind is not Kind.DERIVED:
+            for position in range(p.arity):
+                of = (name, position) if p.view is None else (p.view.of, p.view.order[position])
+                if (type_ := types.column(*of)) is not None:
+                    given[name, position] = type_
+    return Parsed(
         source=program.source,
         mode=program.mode,
         root=program.root,
@@ -247,7 +280,6 @@ def _analysed(program: Typed, module: Module) -> Compilation:
         module=module,
         given=given,
     )
-    return _through(PASSES[_place("schema") : _place("contract") + 1], start)
 
 
 def _constants(program: Closed) -> Narrowed:
@@ -296,7 +328,7 @@ def focused(program: Program) -> Program:
     if program.for_answers is not closed.module:
         made = _analysed(program, program.for_answers)
         # `tick` sees all streams.
-        if isinstance(made, Analysed) and made.schema.streams == closed.schema.streams:
+        if isinstance(made, Analysed) and made.schema.timelines == closed.schema.timelines:
             closed = _planned(made)
     if program.schema.outputs or program.schema.queries:
         plan = for_answers(closed.plan, program.contract.outputs)
@@ -346,6 +378,7 @@ PASSES = (
     Pass("schema", _schema),
     Pass("types", _types),
     Pass("safety", _safety, in_spite_of_errors=Typed),  # a wrong type does not hide a slip
+    Pass("timelines", _timelines),
     Pass("time", _time),
     Pass("strata", _strata),
     Pass("contract", _contract),
@@ -371,7 +404,7 @@ def compile_source(
     """The program of a text: a `Program`, unless it has errors, or `until` names an earlier pass.
     `root` is the folder below which `use` may look."""
     passes = PASSES[: _place(until) + 1] if until else PASSES
-    return _through(passes, Compilation(source=source, mode=mode, root=root))
+    return _reviewed(_through(passes, Compilation(source=source, mode=mode, root=root)))
 
 
 def compile_module(
@@ -384,7 +417,20 @@ def compile_module(
     """The program of statements that were read already, perhaps from several texts."""
     start = Compilation(source=module.span.source, mode=mode, root=root)
     read = start.to(Parsed, diagnostics, parsed=module, module=module)
-    return _through(PASSES[_place("load") + 1 :], read)
+    return _reviewed(_through(PASSES[_place("load") + 1 :], read))
+
+
+def _reviewed(program: Compilation) -> Compilation:
+    """Without what comments allow, and with what annotations say of the rules."""
+    if not isinstance(program, Parsed):
+        return program
+    # What passes have not seen, and what only holds in a stream, cannot be judged.
+    is_whole = isinstance(program, Program) and program.mode is Mode.STREAM
+    judged = program.source if is_whole else None
+    module = program.module
+    left, used = suppressed(program.diagnostics, module.suppressions, judged)
+    found = in_order(with_metadata(left, module.statements))
+    return evolve(program, diagnostics=found, suppressing=used)
 
 
 def _through(passes: Iterable[Pass], program: Compilation) -> Compilation:
@@ -399,4 +445,4 @@ def compile_file(path: Path, *, mode: Mode = Mode.STREAM, until: str | None = No
     source = read(path)
     if isinstance(source, Diagnostic):
         return Compilation(source=source.span.source, mode=mode, diagnostics=(source,))
-    return compile_source(source, mode=mode, root=path.resolve().parent, until=until)
+    return compile_source(source, mode=mode, root=root_of(path), until=until)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cached_property
 
@@ -79,6 +79,8 @@ class Diagnostic:
     labels: tuple[Label, ...]
     help: tuple[str, ...] = ()
     severity: Severity = field()
+    # What the annotations of its rule say.
+    metadata: Mapping[str, str | list[str]] = field(factory=dict, eq=False, repr=False)
 
     @severity.default
     def _severity_of_code(self) -> Severity:

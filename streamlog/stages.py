@@ -24,7 +24,7 @@ from streamlog.analysis.time.reach import Assumption, BranchTime
 from streamlog.analysis.timers import timers
 from streamlog.analysis.types import Given, TypeTable
 from streamlog.analysis.versions import Case
-from streamlog.diagnostics import Diagnostic, Source, in_order
+from streamlog.diagnostics import Diagnostic, Source, Span, in_order
 from streamlog.plan.steps import Plan
 from streamlog.rewrite.bistate import Bistate
 from streamlog.rewrite.open_predicates import OpenRule
@@ -51,6 +51,7 @@ class Compilation:
     mode: Mode = Mode.STREAM
     root: Path | None = None  # where `use` may look; None: nowhere
     diagnostics: tuple[Diagnostic, ...] = ()
+    suppressing: tuple[Span, ...] = ()  # the comments that have allowed something
 
     @property
     def ok(self) -> bool:
@@ -67,7 +68,9 @@ class Compilation:
 class Parsed(Compilation):
     parsed: Module  # as the text has it
     module: Module  # with the files it uses, and after desugaring in simple form
+    written: Module | None = field(default=None, repr=False)  # with them, before desugaring
     given: Given = field(factory=dict, repr=False)  # types of columns that are known already
+    files: tuple[Source, ...] = field(default=(), repr=False)  # of the module, its own first
 
 
 @frozen(slots=False, kw_only=True)

@@ -19,11 +19,11 @@ from streamlog.syntax.time_form import OF_TWO, TIME_UNITS, TimeForm
 NOWHERE = Span(Source("generated", ""), 0, 0)
 
 KEYWORDS = (
-    "stream table output use test from arrive late reject given advance end expect none arrives"
+    "stream table output export extend use test from arrive late reject given advance end expect "
+    "none arrives"
 )
-predicates = st.sampled_from(
-    f"p q msg first last max count sum tick rejected slack {KEYWORDS}".split()
-)
+words = st.sampled_from(f"p q msg first last max count sum tick rejected slack {KEYWORDS}".split())
+predicates = words | st.sampled_from(["m.p", "auth.net.max", "use.as", "end.end", "test.stream"])
 columns = st.sampled_from(["T", "a", "b", "area", "Price", "from", "type", "time"])
 functions = st.sampled_from(["f", "abs", "length", "floor", "stream", "lgr"])
 paths = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -222,34 +222,73 @@ def _options(option: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.lists(option, max_size=3, unique_by=lambda o: o.name).map(tuple)
 
 
+_times = st.lists(columns, min_size=2, max_size=3, unique=True).map(
+    lambda names: tuple(ast.Column(n, Type.TIME, span=NOWHERE) for n in names)
+)
+_timing = st.sampled_from(["slack", "horizon"])
+_on_several = st.builds(
+    lambda name, found, options, of_first, of_last: ast.Stream(
+        name,
+        found,
+        options,
+        progress=(
+            ast.Timeline(found[0].name, of_first, span=NOWHERE),
+            ast.Timeline(found[-1].name, of_last, span=NOWHERE),
+        ),
+        span=NOWHERE,
+    ),
+    words,
+    _times,
+    _options(_from),
+    _options(build(ast.Option, _timing | st.just("idle"), _limits)),
+    _options(build(ast.Option, _timing, _limits)),
+)
+
 # -------------------------------------------------------------------------- tests and modules
 
 steps = st.one_of(
     build(ast.Arrive, atoms, st.sampled_from(["accepted", "late", "rejected"])),
     build(ast.Given, names, paths),
     build(ast.Advance, terms),
+    build(ast.Advance, terms, words | st.tuples(words, words).map(".".join)),
     build(ast.End),
     build(ast.Expect, st.lists(atoms, min_size=1, max_size=3).map(tuple)),
     build(ast.ExpectNone, names),
     build(ast.ExpectFrom, names, paths),
     build(ast.Rejected, st.sampled_from(["SL0401", "SL0101"])),
 )
+_rules = build(ast.Rule, heads, bodies, st.none() | limits)
 statements = st.one_of(
-    build(ast.Rule, heads, bodies, st.none() | limits),
-    build(ast.Rule, heads, bodies, st.none() | limits),
+    _rules,
+    _rules,
     build(ast.Fact, atoms),
     build(ast.Query, bodies),
-    build(ast.Stream, predicates, column_lists.map(_timed), _options(_from | _limit), relations),
-    build(ast.Table, predicates, column_lists, _options(_from), relations),
+    build(ast.Stream, words, column_lists.map(_timed), _options(_from | _limit), relations),
+    _on_several,
+    build(ast.Table, words, column_lists, _options(_from), relations),
     build(ast.Output, st.lists(answers, min_size=1, max_size=3).map(tuple)),
-    build(ast.Use, paths),
+    build(ast.Use, paths, st.none() | words),
+    build(ast.Export, st.lists(build(ast.PredName, words), min_size=1, max_size=3).map(tuple)),
+    build(ast.Extend, st.lists(names, min_size=1, max_size=3).map(tuple)),
     build(
         ast.Function,
-        predicates,
+        words,
         st.lists(st.sampled_from(ast.Type), max_size=3).map(tuple),
         st.sampled_from(ast.Type),
         paths,
     ),
     build(ast.Test, paths, st.lists(steps, max_size=4).map(tuple)),
 )
-modules = build(ast.Module, st.lists(statements, max_size=4).map(tuple))
+_annotations = st.lists(
+    st.one_of(
+        build(ast.Annotation, st.sampled_from(["id", "owner"]), st.tuples(paths)),
+        build(ast.Annotation, st.just("severity"), st.sampled_from([("low",), ("high",)])),
+        build(ast.Annotation, st.just("tags"), st.lists(paths, min_size=1, max_size=3).map(tuple)),
+    ),
+    max_size=3,
+    unique_by=lambda annotation: annotation.name,
+)
+_blocks = statements.map(lambda one: (one,)) | st.builds(
+    lambda above, rule: (*above, rule), _annotations, _rules
+)
+modules = build(ast.Module, st.lists(_blocks, max_size=4).map(lambda blocks: sum(blocks, start=())))

@@ -11,7 +11,7 @@ from streamlog.analysis.builtins import TICK
 from streamlog.analysis.contract import Contract, Keeps
 from streamlog.analysis.schema import Kind, Schema
 from streamlog.analysis.strata import Strata
-from streamlog.diagnostics import Diagnostic, finding
+from streamlog.diagnostics import Diagnostic, Source, finding
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import (
     ARRIVES_WITHIN,
@@ -36,10 +36,13 @@ from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import atoms, variables
 
 
-def advice(schema: Schema, strata: Strata, promised: Contract) -> tuple[Diagnostic, ...]:
+def advice(
+    schema: Schema, strata: Strata, promised: Contract, source: Source
+) -> tuple[Diagnostic, ...]:
+    """`source` is the file itself: others may read what the files that it uses define."""
     return (
         *_endless(schema, strata),
-        *_unread(schema, promised),
+        *_unread(schema, promised, source),
         *_multiplied(schema),
         *_silenced(schema, promised),
     )
@@ -110,11 +113,13 @@ def kept_for_ever(promised: Contract) -> Iterator[Diagnostic]:
         )
 
 
-def _unread(schema: Schema, promised: Contract) -> Iterator[Diagnostic]:
+def _unread(schema: Schema, promised: Contract, source: Source) -> Iterator[Diagnostic]:
     """Once a program says what its answers are, everything should lead to one of them."""
-    if not schema.rules or not (schema.outputs or schema.queries):
+    has_answers = bool(schema.outputs or schema.queries)
+    if not schema.rules or not (has_answers or schema.exports):
         return
-    read = {a.pred for r in schema.rules for a in atoms(r.body)} | set(promised.outputs)
+    read = {a.pred for r in schema.rules for a in atoms(r.body)} | {p.name for p in schema.exports}
+    read |= set(promised.outputs) if has_answers else set()
     read |= {a.pred for q in schema.queries for a in atoms(q.body)}
     if TICK in read:  # it asks every stream
         read |= set(schema.streams)
@@ -127,7 +132,14 @@ def _unread(schema: Schema, promised: Contract) -> Iterator[Diagnostic]:
                     read.add(pred.name)
                 case Arrive() | _:
                     pass
+    read |= set(map(schema.stream_of, read))
     for name, predicate in schema.predicates.items():
+        if predicate.view is not None:
+            continue
+        if predicate.span.source is not source:
+            continue
+        if not has_answers and predicate.kind is not Kind.DERIVED:
+            continue  # for the files that use this one
         if name not in read and (predicate.kind is Kind.DERIVED or predicate.declaration):
             derived = predicate.kind is Kind.DERIVED
             yield finding(
@@ -192,10 +204,10 @@ def _silenced(schema: Schema, promised: Contract) -> Iterator[Diagnostic]:
             continue
         for delay in entry.decided:
             rule = delay.because
-            stream = schema[delay.stream]
-            if stream.option(ARRIVES_WITHIN):
+            ways = [schema[timeline] for timeline, _ in delay.ways]
+            if any(timeline.option(ARRIVES_WITHIN) for timeline in ways):
                 continue  # the wall clock moves it on
-            if len(schema.streams) > 1 and stream.option("idle"):
+            if len(schema.streams) > 1 and any(timeline.option("idle") for timeline in ways):
                 continue  # other streams take it with them
             if rule is None or rule in reported or not delay.by or delay.by < 0:
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
 
 from attrs import evolve, field, frozen
 
@@ -16,14 +17,32 @@ from streamlog.analysis.sequential import Class, RuleClass
 from streamlog.syntax.ast import Atom, Rule, Type
 from streamlog.syntax.walk import atoms
 
+Waits: TypeAlias = tuple[tuple[str, int | None], ...]  # how far which timelines must come
+
 
 @frozen
 class Delay:
-    """An answer at T is complete when the stream has passed T + `by`; None: has ended."""
+    """An answer at T is complete when the stream has passed T + `by`; None: has ended. Or when
+    another of its timelines has passed T plus what `instead` says of it."""
 
     stream: str
     by: int | None
     because: Rule | None = field(eq=False, repr=False)
+    instead: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def ways(self) -> Waits:
+        """Each is enough."""
+        return ((self.stream, self.by), *self.instead)
+
+    def is_within(self, other: Delay) -> bool:
+        """Whether it is over whenever the other is."""
+        mine = dict(self.ways)
+        return all(stream in mine and _is_most(by, mine[stream]) for stream, by in other.ways)
+
+
+def _is_most(by: int | None, other: int | None) -> bool:
+    return by is None or (other is not None and other <= by)
 
 
 class Released(enum.Enum):
@@ -144,7 +163,9 @@ def answers(schema: Schema, safety: Safety) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------- delay
 
 _Far = tuple[int | None, Rule | None]  # how far, because of which rule
-_Reach = dict[str, _Far]  # by stream
+# A timeline, and how much further or less far others that do as well must have come.
+_Aim = tuple[str, tuple[tuple[str, int], ...]]
+_Reach = dict[_Aim, _Far]
 
 
 _Delays = dict[str, tuple[Delay, ...]]  # by predicate
@@ -162,7 +183,7 @@ def _delays(schema: Schema, graph: Graph) -> tuple[_Delays, _Delays]:
     for nodes in graph.components:
         for node in nodes:
             is_stream = node in schema.predicates and schema[node].kind is Kind.STREAM
-            longest[node] = {node: (0, None)} if is_stream else {}
+            longest[node] = {(node, ()): (0, None)} if is_stream else {}
             marked[node] = {}
         edges = [e for n in sorted(nodes) for e in graph.out[n]]
         enough = 2 * len(nodes) + 1
@@ -170,28 +191,51 @@ def _delays(schema: Schema, graph: Graph) -> tuple[_Delays, _Delays]:
             endless = number >= enough
             changed = False
             for edge in edges:
-                for stream, reached in tuple(longest[edge.goal].items()):
-                    further = _through(edge, *reached)
-                    changed |= _extend(longest[edge.head], stream, further, endless)
+                for aim, reached in tuple(longest[edge.goal].items()):
+                    aim, further = _aim(edge, aim), _through(edge, *reached)
+                    changed |= _extend(longest[edge.head], aim, further, endless)
                     if edge.mark:
-                        changed |= _extend(marked[edge.head], stream, further, endless)
-                for stream, reached in tuple(marked[edge.goal].items()):
+                        changed |= _extend(marked[edge.head], aim, further, endless)
+                for aim, reached in tuple(marked[edge.goal].items()):
                     further = _through(edge, *reached)
-                    changed |= _extend(marked[edge.head], stream, further, endless)
+                    changed |= _extend(marked[edge.head], aim, further, endless)
             if not changed:
                 break
         else:  # a cycle adds to the path each time: only the end of the data stops it
             for reach in (r for n in nodes for r in (longest[n], marked[n])):
-                reach.update({stream: (None, rule) for stream, (_, rule) in reach.items()})
+                reach.update({aim: (None, rule) for aim, (_, rule) in reach.items()})
     return _as_delays(longest), _as_delays(marked)
 
 
 def _as_delays(reaches: Mapping[str, _Reach]) -> _Delays:
     return {
-        name: tuple(Delay(stream, by, rule) for stream, (by, rule) in sorted(reach.items()))
+        name: _longest(_delay(aim, *far) for aim, far in reach.items())
         for name, reach in reaches.items()
         if name != TICK
     }
+
+
+def _delay(aim: _Aim, by: int | None, rule: Rule | None) -> Delay:
+    stream, others = aim
+    instead = () if by is None else tuple((other, by + more) for other, more in others)
+    return Delay(stream, by, rule, instead)
+
+
+def _longest(delays: Iterable[Delay]) -> tuple[Delay, ...]:
+    """Those that are not over whenever another is; of those that are alike the first."""
+    kept: list[Delay] = []
+    for delay in delays:
+        if not any(delay.is_within(other) for other in kept):
+            kept = [other for other in kept if not other.is_within(delay)]
+            kept.append(delay)
+    return tuple(sorted(kept, key=lambda d: (d.stream, d.instead)))
+
+
+def _aim(edge: Edge, aim: _Aim) -> _Aim:
+    """What an edge leads to when its goal leads there: of a stream, to its other timelines too."""
+    if edge.instead and edge.ahead is not None:
+        return aim[0], tuple((other, ahead - edge.ahead) for other, ahead in edge.instead)
+    return aim
 
 
 def _through(edge: Edge, by: int | None, because: Rule | None) -> _Far:
@@ -201,13 +245,13 @@ def _through(edge: Edge, by: int | None, because: Rule | None) -> _Far:
     return None if by is None or edge.ahead is None else by + edge.ahead, because
 
 
-def _extend(reach: _Reach, stream: str, far: _Far, endless: bool) -> bool:
+def _extend(reach: _Reach, aim: _Aim, far: _Far, endless: bool) -> bool:
     by, because = far
-    if stream in reach:
-        old = reach[stream][0]
+    if aim in reach:
+        old = reach[aim][0]
         if old is None or (by is not None and by <= old):
             return False
-    reach[stream] = (None if endless else by, because)
+    reach[aim] = (None if endless else by, because)
     return True
 
 
@@ -315,16 +359,31 @@ def _more(one: Kept, other: Kept) -> Kept:
     return evolve(larger, span=span, columns=columns, best=best)
 
 
+def covers(kept: Kept, other: Kept) -> bool:
+    """Whether what is kept is all that `other` keeps, too."""
+    both = _more(kept, other)
+    return (both.what, both.span, {*both.columns}, {*both.best}) == (
+        kept.what,
+        kept.span,
+        {*kept.columns},
+        {*kept.best},
+    )
+
+
 # ------------------------------------------------------------------- as executors keep it
 
 
-def as_executed(promised: Contract, executed: Contract, cores: Mapping[str, str]) -> Contract:
+Cores = Mapping[str, tuple[str, Mapping[str, str]]]
+
+
+def as_executed(promised: Contract, executed: Contract, cores: Cores) -> Contract:
     """The contract with what is kept when the program runs: without its open predicates; and
     with the delays it has then, should they be longer (`is_as_soon`).
 
     There the core of an open predicate is kept in place of the facts that it is made of, which
     may be much less: one row says that a row of `sensr2` was missing, whenever that was. `cores`
-    gives the open predicate of each core. Rules and goals are named as they were written.
+    gives the open predicate of each core, and what its columns are called in that. Rules and goals
+    are named as they were written.
     """
     written = {a.span: (r.rule, a) for r in promised.rules for a in atoms(r.rule.body)}
     kept = {
@@ -335,15 +394,23 @@ def as_executed(promised: Contract, executed: Contract, cores: Mapping[str, str]
         rule, goal = entry.kept.because, entry.kept.goal
         if goal is not None:
             rule, goal = written.get(goal.span, (rule, goal))
-        name = cores.get(entry.predicate.name, entry.predicate.name)
+        name, columns = cores.get(entry.predicate.name, (entry.predicate.name, {}))
         if name in kept and entry.predicate.temporal:
-            kept[name] = _more(kept[name], evolve(entry.kept, because=rule, goal=goal))
+            needed = evolve(_called(entry.kept, columns), because=rule, goal=goal)
+            kept[name] = _more(kept[name], needed)
     run = {p.predicate.name: p for p in executed.predicates}
     predicates = tuple(
         evolve(_later(p, run.get(p.predicate.name, p)), kept=kept[p.predicate.name])
         for p in promised.predicates
     )
     return evolve(promised, predicates=predicates)
+
+
+def _called(kept: Kept, names: Mapping[str, str]) -> Kept:
+    """The same with other names for columns."""
+    best = (evolve(e, column=names.get(e.column, e.column)) for e in kept.best)
+    columns = (names.get(c, c) for c in kept.columns)
+    return evolve(kept, columns=tuple(columns), best=tuple(best))
 
 
 def is_as_soon(executed: Contract, promised: Contract) -> bool:
@@ -365,9 +432,4 @@ def _later(promised: PredicateContract, executed: PredicateContract) -> Predicat
 
 def _longer(promised: tuple[Delay, ...], executed: tuple[Delay, ...]) -> tuple[Delay, ...]:
     """By stream the longer of two delays."""
-    found = {d.stream: d for d in promised}
-    for delay in executed:
-        known = found.get(delay.stream)
-        if known is None or (known.by is not None and (delay.by is None or delay.by > known.by)):
-            found[delay.stream] = delay
-    return tuple(found[stream] for stream in sorted(found))
+    return _longest((*promised, *executed))

@@ -10,7 +10,7 @@ from attrs import field, frozen
 
 from streamlog.analysis.builtins import FILTERS, TICK
 from streamlog.analysis.schema import Schema
-from streamlog.analysis.time.reach import BranchTime
+from streamlog.analysis.time.reach import BranchTime, Goal
 from streamlog.syntax.ast import Agg, Atom, Not, Rule, branches
 from streamlog.syntax.walk import atoms
 
@@ -32,6 +32,8 @@ class Edge:
     ahead: int | None
     back: int | None
     mark: Mark | None
+    # On other timelines: a row is known as soon as one of them has passed it.
+    instead: tuple[tuple[str, int], ...] = ()
     rule: Rule | None = field(default=None, eq=False, repr=False)  # None: a built-in
     atom: Atom | None = field(default=None, eq=False, repr=False)
 
@@ -71,13 +73,30 @@ def mark_of(rule: Rule) -> Mark | None:
     return Mark.EXTREMUM if all(kind.best for kind in kinds) else Mark.AGGREGATE
 
 
+def instead_of(goal: Goal) -> tuple[tuple[str, int], ...]:
+    """The other timelines by which a goal may be known, and how far they must have come. Without
+    a bound on its own there is none: it would have been put on another."""
+    if goal.ahead is None:
+        return ()
+    return tuple((e.stream, e.ahead) for e in goal.elsewhere if e.ahead is not None)
+
+
 def dependencies(schema: Schema, times: Iterable[BranchTime]) -> Graph:
     edges: dict[Edge, None] = {}
     for time in times:
         for goal in time.goals:
             mark = Mark.NEGATION if goal.negated else mark_of(time.rule)
             head = time.rule.head.pred
-            new = Edge(head, goal.atom.pred, goal.ahead, goal.back, mark, time.rule, goal.atom)
+            new = Edge(
+                head,
+                goal.atom.pred,
+                goal.ahead,
+                goal.back,
+                mark,
+                instead_of(goal),
+                time.rule,
+                goal.atom,
+            )
             edges.setdefault(new)
     for rule in schema.rules:
         for body in branches(rule.body):
@@ -85,7 +104,8 @@ def dependencies(schema: Schema, times: Iterable[BranchTime]) -> Graph:
                 mark = Mark.NEGATION if isinstance(literal, Not) else mark_of(rule)
                 for atom in atoms(literal):
                     if not schema.is_temporal(atom.pred) and atom.pred not in FILTERS:
-                        edges.setdefault(Edge(rule.head.pred, atom.pred, 0, 0, mark, rule, atom))
+                        head = rule.head.pred
+                        edges.setdefault(Edge(head, atom.pred, 0, 0, mark, (), rule, atom))
     nodes = set(schema.predicates)
     if any(e.goal == TICK for e in edges):
         nodes.add(TICK)

@@ -28,6 +28,8 @@ class Retention:
     back: int | None  # rows earlier than this are not asked for; None: rows of any age are
     old: int  # rows earlier than this are old
     sufficient: tuple[SufficientRows, ...] | None  # of the old rows; None: all of them
+    # By column of another timeline: rows that are earlier there are not asked for either.
+    elsewhere: tuple[tuple[int, int], ...] = ()
 
 
 Retentions: TypeAlias = Mapping[int, Retention]  # by the number of the goal
@@ -55,5 +57,6 @@ def retentions(
             old = min(old, *untils.get(number, ()), old)
             needed = dict.fromkeys(found.get(number, [None]))
             sufficient = None if None in needed else tuple(r for r in needed if r)
-            result[number] = Retention(time.rule, goal.atom, goal.back, old, sufficient)
+            elsewhere = tuple((e.column, e.back) for e in goal.elsewhere if e.back is not None)
+            result[number] = Retention(time.rule, goal.atom, goal.back, old, sufficient, elsewhere)
     return result

@@ -21,6 +21,7 @@ from streamlog.syntax.ast import (
     Body,
     Choice,
     Comparison,
+    Const,
     Literal,
     Not,
     Rule,
@@ -29,7 +30,7 @@ from streamlog.syntax.ast import (
     branches,
 )
 from streamlog.syntax.pretty import pretty
-from streamlog.syntax.walk import variables
+from streamlog.syntax.walk import variables, walk
 
 OpenPositions = Mapping[str, frozenset[int]]
 
@@ -126,7 +127,7 @@ def _check_rule(rule: Rule, body: Body, open_positions: OpenPositions) -> Iterat
                     f"nothing binds `{_shown(var)}` in the rule for `{rule.head.pred}`",
                     var.span,
                     "it stands in the head only",
-                    help=_slip(var, bound)
+                    help=_slip(var, bound, body)
                     or "let a goal of the body bind it, or compare it with a bound variable",
                 )
             elif not isinstance(arg, Var) or aggregates:
@@ -163,11 +164,11 @@ def _check_body(
                 for var in variables(literal):
                     if var.name not in bound | may_be_open | reported:
                         reported.add(var.name)
-                        yield _outside(var, literal, body) or _unbound(var, bound)
+                        yield _outside(var, body) or _unbound(var, bound, body)
             case Atom(pred, args) if pred in FILTERS:
                 for var in (v for arg in args for v in variables(arg)):
                     if var.name not in bound:
-                        yield _unbound(var, bound)
+                        yield _unbound(var, bound, body)
             case Atom():
                 yield from _check_call(literal, bound, open_positions, code)
             case Not(inner):
@@ -246,30 +247,32 @@ def _opened_at(
     return places[:1]
 
 
-def _outside(var: Var, comparison: Comparison, body: Body) -> Diagnostic | None:
+def _outside(var: Var, body: Body) -> Diagnostic | None:
     """`not report(T1, A), T <= T1`: a comparison that belongs into the negation beside it."""
     negations = (x for x in body if isinstance(x, Not) and var in set(variables(x)))
     negation = next(negations, None)
     if negation is None:
         return None
-    inside = pretty((*negation.body, comparison))
+    outside = [c for c in body if isinstance(c, Comparison) and var.name in _names(c)]
+    inside = pretty((*negation.body, *outside))
+    what = "the comparison" if len(outside) == 1 else "these comparisons"
     return finding(
         "SL0302",
         f"`{_shown(var)}` has no value outside the negation",
         var.span,
         "its value is needed here",
         related=[(negation.span, f"`{_shown(var)}` is a local variable of this negation")],
-        help=f"put the comparison into the negation: `not ({inside})`",
+        help=f"put {what} into the negation: `not ({inside})`",
     )
 
 
-def _unbound(var: Var, bound: frozenset[str]) -> Diagnostic:
+def _unbound(var: Var, bound: frozenset[str], body: Body) -> Diagnostic:
     return finding(
         "SL0302",
         f"nothing binds `{_shown(var)}`",
         var.span,
         "its value is needed here",
-        help=_slip(var, bound) or "let a positive goal of this body bind it",
+        help=_slip(var, bound, body) or "let a positive goal of this body bind it",
     )
 
 
@@ -292,8 +295,12 @@ def _bind(var: Var, is_time: bool) -> str:
     )
 
 
-def _slip(var: Var, bound: frozenset[str]) -> str | None:
+def _slip(var: Var, bound: frozenset[str], body: Body) -> str | None:
     """Variables are short, so only a difference in case or one digit counts as a slip."""
+    for const in walk(body):
+        if isinstance(const, Const) and const.span.text == var.name.lower():
+            word = const.span.text
+            return f"`{word}` is a text; variables begin with a capital: `{var.name}`"
     for name in sorted(bound):
         if name != var.name and (
             name.lower() == var.name.lower() or name.rstrip("0123456789") == var.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from attrs import field, frozen
@@ -12,37 +12,29 @@ from streamlog.analysis.builtins import GOALS, TICK, TIMESTAMPS
 from streamlog.analysis.calls import check_calls, declared_functions, functions_as_goals
 from streamlog.analysis.column_names import column_names
 from streamlog.analysis.column_relations import ColumnRelation, broken_by, relations_of, unfit
+from streamlog.analysis.facts import beyond_time, not_of_constants, outside
+from streamlog.analysis.mentions import arguments, check_names, wrong_arity
 from streamlog.analysis.temporal import temporal_predicates
-from streamlog.codes import SEVERITIES
+from streamlog.analysis.timelines import View, add_views
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.ast import (
-    FIRST_INSTANT,
-    LAST_INSTANT,
-    LOGICAL_TIME,
-    Advance,
-    Arrive,
     Atom,
     Column,
-    Const,
-    Expect,
-    ExpectFrom,
-    ExpectNone,
+    Export,
     Fact,
     Function,
-    Given,
     Module,
     Option,
     Output,
     PredName,
     Query,
-    Rejected,
     Rule,
     Stream,
     Table,
     Term,
     Test,
     Type,
-    Var,
+    Value,
 )
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import atoms
@@ -62,6 +54,7 @@ class Predicate:
     temporal: bool
     span: Span = field(repr=False, eq=False)  # where it is declared, else first mentioned
     declaration: Stream | Table | None = field(default=None, repr=False, eq=False)
+    view: View | None = None  # of a stream, on another of its timelines
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -88,6 +81,7 @@ class Schema:
     outputs: tuple[PredName, ...]
     tests: tuple[Test, ...]
     functions: dict[str, Function] = field(factory=dict)  # of Python
+    exports: tuple[PredName, ...] = ()
 
     def __getitem__(self, name: str) -> Predicate:
         return self.predicates[name]
@@ -96,13 +90,64 @@ class Schema:
         return name == TICK or (name in self.predicates and self.predicates[name].temporal)
 
     @cached_property
-    def streams(self) -> tuple[str, ...]:
+    def timelines(self) -> tuple[str, ...]:
+        """All that makes progress: the streams, and their views."""
         return tuple(sorted(n for n, p in self.predicates.items() if p.kind is Kind.STREAM))
+
+    @cached_property
+    def streams(self) -> tuple[str, ...]:
+        """What comes from outside in the course of time."""
+        return tuple(n for n in self.timelines if self.predicates[n].view is None)
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
         """Streams and tables."""
-        return tuple(n for n, p in self.predicates.items() if p.kind is not Kind.DERIVED)
+        kinds = self.predicates.items()
+        return tuple(n for n, p in kinds if p.kind is not Kind.DERIVED and p.view is None)
+
+    @cached_property
+    def views(self) -> Mapping[str, Mapping[str, View]]:
+        """Of each stream with several timelines, its views on the others."""
+        found: dict[str, dict[str, View]] = {}
+        for name in self.timelines:
+            if (view := self.predicates[name].view) is not None:
+                found.setdefault(view.of, {})[name] = view
+        return found
+
+    def stream_of(self, name: str) -> str:
+        """The predicate, or the stream that it is a view of."""
+        view = self.predicates[name].view if name in self.predicates else None
+        return name if view is None else view.of
+
+    def timeline(self, name: str) -> str | None:
+        """The stream or view that a name stands for: `report`, `report.sys`, and `report.app` for
+        the first column."""
+        stream, _, column = name.rpartition(".")
+        columns = self.predicates[stream].columns if stream in self.views else ()
+        if columns and columns[0].name == column:
+            return stream
+        return name if name in self.timelines else None
+
+    def timestamps(self, atom: Atom) -> tuple[Term, ...]:
+        """The times of a timestamped goal, the one first that comes first where it is written."""
+        columns = (0, *(column for _, column in self.elsewhere.get(atom.pred, ())))
+        first = 0
+        if len(columns) > 1 and (view := self.predicates[atom.pred].view) is not None:
+            first = view.back[0]
+        return tuple(atom.args[c] for c in sorted(columns, key=lambda c: c != first) if atom.args)
+
+    @cached_property
+    def elsewhere(self) -> Mapping[str, tuple[tuple[str, int], ...]]:
+        """Of a stream or view with other timelines: their names, and in which of its columns
+        their timestamps are."""
+        found: dict[str, tuple[tuple[str, int], ...]] = {}
+        for stream, views in self.views.items():
+            named = tuple((name, view.column) for name, view in views.items())
+            found[stream] = named
+            for name, view in views.items():
+                others = ((stream, 0), *(o for o in named if o[0] != name))
+                found[name] = tuple((other, view.back[column]) for other, column in others)
+        return found
 
     @cached_property
     def rules_of(self) -> dict[str, tuple[Rule, ...]]:
@@ -129,6 +174,10 @@ class Schema:
             result.setdefault(fact.atom.pred, []).append(fact)
         return result
 
+    def rows_of(self, name: str) -> list[tuple[Value, ...]]:
+        """Of the program's own facts."""
+        return [fact.row for fact in self.facts_of.get(name, ())]
+
 
 def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
     """Name resolution: every name has one meaning, one arity and one declaration."""
@@ -138,11 +187,13 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
     for statement in statements:
         if isinstance(statement, Stream | Table):
             diagnostics += _declare(statement, declared)
+    views = add_views(declared)
     rules = tuple(s for s in statements if isinstance(s, Rule))
     facts = tuple(s for s in statements if isinstance(s, Fact))
     queries = tuple(s for s in statements if isinstance(s, Query))
     outputs = tuple(p for s in statements if isinstance(s, Output) for p in s.preds)
     tests = tuple(s for s in statements if isinstance(s, Test))
+    exports = tuple(p for s in statements if isinstance(s, Export) for p in s.preds)
 
     mentions: list[Atom] = [r.head for r in rules] + [f.atom for f in facts]
     asking: tuple[Rule | Query, ...] = (*rules, *queries)
@@ -151,13 +202,13 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
     arities, wrong = _arities(declared, mentions)
     diagnostics += wrong
     diagnostics += _heads(rules, facts, declared)
-    diagnostics += _outside(facts, declared)
+    diagnostics += outside(facts, declared)
     for name, declaration in declared.items():
         diagnostics += broken_by([f for f in facts if f.atom.pred == name], declaration)
     functions, wrong = declared_functions(s for s in statements if isinstance(s, Function))
     diagnostics += wrong
     diagnostics += check_calls(asking, functions)
-    diagnostics += _unknown(outputs, tests, arities)
+    diagnostics += check_names((*outputs, *exports), tests, arities)
     diagnostics += _named_columns(outputs, declared, arities)
 
     temporal = temporal_predicates(
@@ -174,12 +225,14 @@ def resolve(module: Module) -> tuple[Schema, tuple[Diagnostic, ...]]:
             kind = Kind.DERIVED
         else:
             kind = Kind.STREAM if name in temporal else Kind.TABLE
-        predicates[name] = Predicate(name, arity, kind, name in temporal, span, declared.get(name))
+        predicates[name] = Predicate(
+            name, arity, kind, name in temporal, span, declared.get(name), views.get(name)
+        )
     diagnostics += _slips(predicates, defined | functions.keys())
     asked = {n: p.span for n, p in predicates.items() if n not in defined}
     diagnostics += functions_as_goals(asked, functions)
-    diagnostics += _beyond_time(facts, temporal)
-    schema = Schema(predicates, rules, facts, queries, outputs, tests, functions)
+    diagnostics += beyond_time(facts, temporal)
+    schema = Schema(predicates, rules, facts, queries, outputs, tests, functions, exports)
     return schema, tuple(diagnostics)
 
 
@@ -205,7 +258,24 @@ def _declare(new: Stream | Table, declared: dict[str, Stream | Table]) -> Iterat
             "a stream's first column is its timestamp",
             help=f"write `stream {new.name}(T: time, …)`, or `table {new.name}` without time",
         )
+    if isinstance(new, Stream) and new.columns and new.columns[0].type not in (*TIMESTAMPS, None):
+        yield _no_timestamp(new)
     yield from unfit(new)
+
+
+def _no_timestamp(stream: Stream) -> Diagnostic:
+    first = stream.columns[0]
+    message = f"the timestamp of `{stream.name}` is declared {first.type}"
+    label = "a stream's first column is its timestamp"
+    time = next((c for c in stream.columns if c.type is Type.TIME), None)
+    if time is None:
+        help = (
+            "a timestamp is a `time`, or an `int` for logical time; without timestamps, declare a"
+        )
+        return finding("SL0308", message, first.span, label, help=f"{help} `table`")
+    columns = ", ".join(map(pretty, (time, *(c for c in stream.columns if c is not time))))
+    help = f"put it first: `stream {stream.name}({columns})`; data are read by the names of columns"
+    return finding("SL0308", message, first.span, label, related=[(time.span, "")], help=help)
 
 
 def _builtin(name: str, span: Span) -> Diagnostic:
@@ -229,7 +299,7 @@ def _arities(
                 wrong.append(
                     finding(
                         "SL0201",
-                        f"the built-in `{atom.pred}` takes {_arguments(GOALS[atom.pred])}, "
+                        f"the built-in `{atom.pred}` takes {arguments(GOALS[atom.pred])}, "
                         f"not {atom.arity}",
                         atom.span,
                     )
@@ -237,24 +307,8 @@ def _arities(
             continue
         arity, span = arities.setdefault(atom.pred, (atom.arity, atom.span))
         if atom.arity != arity:
-            wrong.append(_wrong_arity(atom, arity, span))
+            wrong.append(wrong_arity(atom, arity, span))
     return arities, wrong
-
-
-def _wrong_arity(atom: Atom, arity: int, settled: Span) -> Diagnostic:
-    return finding(
-        "SL0201",
-        f"`{atom.pred}` has {_arguments(arity)}, here it has {atom.arity}",
-        atom.span,
-        f"{_arguments(atom.arity)} here",
-        related=[(settled, f"{_arguments(arity)} here")],
-        help="give it the same number of arguments everywhere; in a rule, `_` stands for one "
-        "that does not matter",
-    )
-
-
-def _arguments(count: int) -> str:
-    return f"{count} argument" if count == 1 else f"{count} arguments"
 
 
 def _heads(
@@ -277,59 +331,7 @@ def _heads(
     for fact in facts:
         if fact.atom.pred in GOALS:
             yield _builtin(fact.atom.pred, fact.atom.span)
-        for arg in fact.atom.args:
-            if not isinstance(arg, Const):
-                yield finding(
-                    "SL0305",
-                    f"the fact `{fact.atom.pred}` is not made of constants alone",
-                    arg.span,
-                    "not a constant",
-                    help=_constant_for(arg),
-                )
-
-
-def _constant_for(arg: Term) -> str:
-    if isinstance(arg, Var) and arg.name.strip("_"):
-        return (
-            "a word that starts with a capital or `_` is a variable; if it is a text, write "
-            f'`"{arg.name}"`'
-        )
-    return "write the value itself; only a rule with a body can compute one"
-
-
-def _outside(facts: Iterable[Fact], declared: dict[str, Stream | Table]) -> Iterator[Diagnostic]:
-    """Facts that lie outside the range of their column, on which the contract relies."""
-    for fact in facts:
-        declaration = declared.get(fact.atom.pred)
-        for arg, column in zip(
-            fact.atom.args, declaration.columns if declaration else (), strict=False
-        ):
-            if not isinstance(arg, Const) or column.low is None or column.high is None:
-                continue
-            low, value, high = column.low.value, arg.value, column.high.value
-            if isinstance(value, str) or isinstance(low, str) or isinstance(high, str):
-                continue
-            if not low <= value <= high:
-                yield finding(
-                    "SL0301",
-                    f"{pretty(arg)} lies outside the declared range of `{column.name}`",
-                    arg.span,
-                    related=[(column.span, "declared here")],
-                    help="widen the range, or correct the fact",
-                )
-
-
-def _beyond_time(facts: Iterable[Fact], temporal: Collection[str]) -> Iterator[Diagnostic]:
-    for fact in facts:
-        match fact.atom:
-            case Atom(pred, (Const(int(time), Type.INT) as arg, *_)) if pred in temporal:
-                if not FIRST_INSTANT <= time <= LAST_INSTANT:
-                    yield finding(
-                        "SL0301",
-                        f"{time} is not a valid timestamp: {LOGICAL_TIME}",
-                        arg.span,
-                        help="correct the fact, or count in larger steps",
-                    )
+        yield from not_of_constants(fact.atom)
 
 
 def _named_columns(
@@ -345,9 +347,9 @@ def _named_columns(
         if len(output.columns) != arity:
             yield finding(
                 "SL0201",
-                f"`{output.name}` has {_arguments(arity)}, here {len(output.columns)} are named",
+                f"`{output.name}` has {arguments(arity)}, here {len(output.columns)} are named",
                 output.span,
-                related=[(settled, f"{_arguments(arity)} here")],
+                related=[(settled, f"{arguments(arity)} here")],
                 help="name each of its columns, or none",
             )
         elif declaration := declared.get(output.name):
@@ -366,70 +368,6 @@ def _named_columns(
                 output.span,
                 "named again here",
                 related=[(old.span, "first named here")],
-            )
-
-
-def _unknown(
-    outputs: Iterable[PredName], tests: Iterable[Test], arities: dict[str, tuple[int, Span]]
-) -> Iterator[Diagnostic]:
-    def check(name: str, span: Span) -> Iterator[Diagnostic]:
-        if name not in arities:
-            near = did_you_mean(name, arities)
-            yield finding(
-                "SL0204",
-                f"there is no predicate `{name}` in this program",
-                span,
-                help=f"did you mean `{near}`?" if near else (),
-            )
-
-    for output in outputs:
-        yield from check(output.name, output.span)
-    for test in tests:
-        for step in test.steps:
-            match step:
-                case Given(pred) | ExpectNone(pred) | ExpectFrom(pred):
-                    yield from check(pred.name, pred.span)
-                case Expect(atoms):
-                    for atom in atoms:
-                        yield from check(atom.pred, atom.span)
-                        yield from _arity_in_test(atom, arities)
-                case Arrive(atom, fate):
-                    yield from check(atom.pred, atom.span)
-                    if fate != "rejected":
-                        yield from _arity_in_test(atom, arities)
-                case Advance(time) if not isinstance(time, Const) or time.type not in TIMESTAMPS:
-                    yield finding(
-                        "SL0601",
-                        "`advance` needs a timestamp",
-                        time.span,
-                        help="write the time itself, as in `advance @2026-11-15T08:00:00Z` or, "
-                        "on logical time, `advance 5`",
-                    )
-                case Rejected(code) if code not in SEVERITIES:
-                    near = did_you_mean(code, SEVERITIES)
-                    yield finding(
-                        "SL0601",
-                        f"there is no code `{code}`",
-                        step.span,
-                        "no program can be refused with it",
-                        help=f"did you mean `{near}`?" if near else (),
-                    )
-                case _:
-                    pass
-
-
-def _arity_in_test(atom: Atom, arities: dict[str, tuple[int, Span]]) -> Iterator[Diagnostic]:
-    arity, span = arities.get(atom.pred, (atom.arity, atom.span))
-    if atom.arity != arity:
-        yield _wrong_arity(atom, arity, span)
-    for arg in atom.args:
-        if not isinstance(arg, Const):
-            yield finding(
-                "SL0601",
-                "a test speaks of constants only",
-                arg.span,
-                "not a constant",
-                help=_constant_for(arg),
             )
 
 

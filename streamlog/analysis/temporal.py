@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from streamlog.analysis.builtins import TICK, TIMESTAMPS
 from streamlog.analysis.equations import definitions
+from streamlog.analysis.slips import slips
 from streamlog.diagnostics import Diagnostic, finding
 from streamlog.syntax.ast import (
     Agg,
@@ -104,12 +105,16 @@ class _Groups:
 
 
 def _first_variable(atom: Atom) -> tuple[str, ...]:
-    match atom.args:
-        case (Var(name), *_):
+    return _clocks_of(atom.args[0]) if atom.args else ()
+
+
+def _clocks_of(time: Term) -> tuple[str, ...]:
+    match time:
+        case Var(name):
             return (name,)
-        case (BinOp("+" | "-", Var(name), Const()), *_):
+        case BinOp("+" | "-", Var(name), Const()):
             return (name,)
-        case (Call("max" | "min" | "floor" | "ceil" | "date_trunc", args), *_):
+        case Call("max" | "min" | "floor" | "ceil" | "date_trunc", args):
             return tuple(a.name for a in args if isinstance(a, Var))
         case _:
             return ()
@@ -150,8 +155,13 @@ def _signed(term: Term, sign: int) -> Iterator[tuple[str, int]]:
             pass
 
 
-def check_heads(rules: Iterable[Rule], is_temporal: Callable[[str], bool]) -> Iterator[Diagnostic]:
-    """A rule with timestamps in its body has one in its head, and not an aggregated one."""
+def check_heads(
+    rules: Iterable[Rule],
+    is_temporal: Callable[[str], bool],
+    timestamps: Callable[[Atom], tuple[Term, ...]],
+) -> Iterator[Diagnostic]:
+    """A rule with timestamps in its body has one in its head, and not an aggregated one. A goal
+    may have several `timestamps`."""
     for rule in rules:
         if not is_temporal(rule.head.pred):
             continue
@@ -167,13 +177,16 @@ def check_heads(rules: Iterable[Rule], is_temporal: Callable[[str], bool]) -> It
                 help="let the answer carry the timestamp of one of its goals, and aggregate "
                 "another argument",
             )
-        elif not goals:
+            continue
+        if not goals:
             if not (isinstance(first, Const) and first.type in TIMESTAMPS):
                 yield _without_time(rule)
-        elif first is None or not _is_timestamp(first, rule, goals):
-            clocks = (v for g in goals for v in _first_variable(g) if not v.startswith("_"))
-            example = next(clocks, "T")
+            continue
+        clocks = [v for g in goals for time in timestamps(g) for v in _clocks_of(time)]
+        if first is None or not _is_timestamp(first, rule, clocks):
+            example = next((v for v in clocks if not v.startswith("_")), "T")
             rest = "".join(f", {pretty(a)}" for a in rule.head.args)
+            wrong = slips([first.span] if first else [])
             yield finding(
                 "SL0306",
                 f"`{rule.head.pred}` needs a timestamp, because `{goals[0].pred}` has one",
@@ -181,7 +194,7 @@ def check_heads(rules: Iterable[Rule], is_temporal: Callable[[str], bool]) -> It
                 "not a timestamp of the body",
                 related=[(goals[0].span, f"`{goals[0].pred}` is timestamped")],
                 help=(
-                    f"give the head a timestamp: `{rule.head.pred}({example}{rest})`",
+                    *(wrong or [f"give the head a timestamp: `{rule.head.pred}({example}{rest})`"]),
                     f"or, if `{goals[0].pred}` should have none, declare it: "
                     f"`table {goals[0].pred}(…)`",
                 ),
@@ -199,14 +212,14 @@ def _without_time(rule: Rule) -> Diagnostic:
     )
 
 
-def _is_timestamp(term: Term, rule: Rule, goals: list[Atom]) -> bool:
+def _is_timestamp(term: Term, rule: Rule, stamps: list[str]) -> bool:
     """Whether a head's first term has to do with the timestamps of the body."""
     if isinstance(term, Const):
         return term.type in TIMESTAMPS
     groups = _Groups()
     for left, right in _differences(rule.body):
         groups.join(left, right)
-    clocks = {groups.of(v) for g in goals for v in _first_variable(g)}
+    clocks = {groups.of(v) for v in stamps}
     # A time from a data column may be a timestamp too, once a comparison ties it to one; and what
     # an equation defines is what it would be in the head itself.
     names = {v.name for v in variables(term)}

@@ -33,6 +33,7 @@ from streamlog.analysis.calls import signature
 from streamlog.analysis.optional import Columns, optional_columns
 from streamlog.analysis.patterns import PatternError, compiled
 from streamlog.analysis.schema import Kind, Schema
+from streamlog.analysis.slips import slips
 from streamlog.diagnostics import Diagnostic, Span, finding
 from streamlog.syntax.ast import (
     Agg,
@@ -362,7 +363,9 @@ class _Inference:
                 _choice(other.types),
                 related=[(one.span, one.label)]
                 + ([(other.span, other.label)] if other.span != span else []),
-                help=_undeclared(one, other) or _help({*one.types, *other.types}),
+                help=_undeclared(one, other)
+                or slips((one.span, other.span, span), words=False)
+                or _help({*one.types, *other.types}),
             )
         )
 
@@ -379,7 +382,8 @@ class _Inference:
                 f"{constraint.what} does not take {kinds}",
                 constraint.span,
                 related=related.items(),
-                help=_help({t for r in operands for t in r.types}),
+                help=slips(r.span for r in operands if constraint.span.encloses(r.span))
+                or _help({t for r in operands for t in r.types}),
             )
         )
 

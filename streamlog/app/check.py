@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from streamlog.app.inputs import TARGET, batch_option, compile_target, files_of
-from streamlog.diagnostics import Diagnostic, did_you_mean, in_order
+from streamlog.app.inputs import batch_option, compile_target, files_of, targets_argument
+from streamlog.app.project import project
+from streamlog.codes import Severity
+from streamlog.diagnostics import Diagnostic, Span, did_you_mean, in_order
 
 if TYPE_CHECKING:
     from streamlog.compiler import Compilation
@@ -37,7 +39,7 @@ def _complete_pass(
 
 
 @click.command("check")
-@click.argument("targets", metavar="PATH...", nargs=-1, required=True, type=TARGET)
+@targets_argument
 @batch_option
 @click.option(
     "--format",
@@ -47,6 +49,7 @@ def _complete_pass(
     show_default=True,
     help="The format of findings: pretty goes to stderr, the others to stdout.",
 )
+@click.option("--strict", is_flag=True, help="Warnings fail the check, too.")
 @click.option(
     "--dump-after",
     "dump_after",
@@ -57,34 +60,54 @@ def _complete_pass(
 )
 @click.pass_context
 def command(
-    ctx: click.Context, targets: Sequence[str], batch: bool, form: str, dump_after: str | None
+    ctx: click.Context,
+    /,
+    targets: Sequence[str],
+    batch: bool,
+    form: str,
+    strict: bool,
+    dump_after: str | None,
 ) -> None:
     """Check programs without running them.
 
     PATH is a file, a folder (all .slog files below it) or - for standard input.
-    Warnings do not fail the check; errors do.
+    Without PATH it is the project that the current folder lies in. Errors fail the check; warnings
+    only with --strict, or if `streamlog.toml` says `strict = true`.
 
     \b
     streamlog check rules/
+    streamlog check --strict rules/
     streamlog check --batch history.slog
     streamlog check --format sarif rules/ > findings.sarif
     streamlog check --dump-after desugar rules/airport/pc_alarm.slog
     """
+    from streamlog.analysis.suppressed import UNUSED
     from streamlog.compiler import Mode
 
     if dump_after and form != "pretty":
         raise click.UsageError("--dump-after and --format both write to standard output")
     files = files_of(targets)
     mode = Mode.BATCH if batch else Mode.STREAM
-    found: list[Diagnostic] = []
+    own: list[Diagnostic] = []
+    others: list[Diagnostic] = []
+    suppressing: set[Span] = set()
     for file in files:
         compilation = compile_target(file, mode=mode, until=dump_after)
-        found += compilation.diagnostics
+        for finding in compilation.diagnostics:
+            (own if finding.span.source == compilation.source else others).append(finding)
+        suppressing |= {*compilation.suppressing}
         if dump_after:
             _dump(compilation, dump_after, title=file if len(files) > 1 else None)
-    # A file that several programs use is compiled with each; its findings are reported once.
+    # A file that several programs use is compiled with each; its findings are reported once, with
+    # the names that predicates have in the file itself. A comment there that allows a warning is
+    # of use if it is so to one of them.
+    places = {(d.code, d.span): d for d in (*reversed(others), *reversed(own))}
+    found = [*own, *(d for d in others if places[d.code, d.span] is d)]
+    found = [d for d in found if d.code != UNUSED or d.span not in suppressing]
     report(in_order(found), form, len(files))
-    ctx.exit(any(d.is_error for d in found))
+    warned = {d.span.source.path for d in found if d.severity is Severity.WARNING}
+    too_many = warned if strict else {path for path in warned if project(path).strict}
+    ctx.exit(bool(too_many) or any(d.is_error for d in found))
 
 
 def _dump(compilation: Compilation, name: str, title: str | None) -> None:

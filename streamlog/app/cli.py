@@ -14,7 +14,7 @@ from streamlog import __version__
 from streamlog.app.interrupts import INTERRUPTED
 
 # In the order of the help: what people use most comes first.
-COMMANDS = ("check", "test", "repl", "explain", "run", "fmt", "new", "completion")
+COMMANDS = ("check", "test", "repl", "explain", "diff", "docs", "run", "fmt", "new", "completion")
 
 MISUSE = 2
 EX_SOFTWARE = 70
@@ -33,6 +33,18 @@ class App(click.Group):
         command = import_module(f"streamlog.app.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        from streamlog.diagnostics import did_you_mean
+
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            near = did_you_mean(name, COMMANDS)
+            hint = f"did you mean `{near}`?" if near else f"the commands are {', '.join(COMMANDS)}"
+            ctx.fail(f"there is no command `{name}`; {hint}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         for stream in (sys.stdout, sys.stderr):

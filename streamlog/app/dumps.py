@@ -91,6 +91,7 @@ DUMPS: dict[str, tuple[type[Compilation], Callable[[Any], str]]] = {
     "schema": (Resolved, _schema),
     "types": (Typed, _types),
     "safety": (Safe, _safety),
+    "timelines": (Safe, lambda p: _printable(p.module)),
     "time": (Timed, _time),
     "strata": (Stratified, lambda p: show.strata(p.graph, p.strata, p.clocks, WIDTH).plain),
     "contract": (Analysed, lambda p: show.contract(p.contract, p.source, WIDTH).plain),

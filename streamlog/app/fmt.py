@@ -11,7 +11,7 @@ import click
 from attrs import frozen
 
 from streamlog.app.formats import count
-from streamlog.app.inputs import STDIN, STDIN_NAME, TARGET, decoded, files_of
+from streamlog.app.inputs import STDIN, STDIN_NAME, decoded, files_of, targets_argument
 from streamlog.diagnostics import Diagnostic, Source, Span, finding, in_order
 
 
@@ -30,7 +30,7 @@ class Formatted:
 
 
 @click.command("fmt")
-@click.argument("targets", metavar="PATH...", nargs=-1, required=True, type=TARGET)
+@targets_argument
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file would change.")
 @click.option("--diff", is_flag=True, help="Write nothing; print what would change.")
 @click.pass_context
@@ -38,7 +38,8 @@ def command(ctx: click.Context, targets: Sequence[str], check: bool, diff: bool)
     """Write programs in the standard form, in place.
 
     PATH is a file, a folder (all .slog files below it) or - for standard input,
-    whose standard form goes to standard output. Comments stay. A file with syntax
+    whose standard form goes to standard output; without PATH it is the project that
+    the current folder lies in. Comments stay. A file with syntax
     errors is reported and left as it is, and so is a link in a folder that leads out
     of it.
 

@@ -56,6 +56,7 @@ def _json_diagnostic(diagnostic: Diagnostic) -> dict[str, Any]:
         "severity": str(diagnostic.severity),
         "message": diagnostic.message,
         "help": list(diagnostic.help),
+        "metadata": dict(diagnostic.metadata),
         "labels": [_json_label(label, i == 0) for i, label in enumerate(diagnostic.labels)],
     }
 
@@ -135,6 +136,8 @@ def _sarif_result(diagnostic: Diagnostic, index: int) -> dict[str, Any]:
         "message": {"text": _full_message(diagnostic)},
         "locations": [_sarif_location(primary)],
     }
+    if diagnostic.metadata:
+        result["properties"] = dict(diagnostic.metadata)
     if related:
         result["relatedLocations"] = [
             {"id": number, **_sarif_location(label)} for number, label in enumerate(related, 1)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,6 +34,38 @@ python_option = click.option(
     show_envvar=True,
     help="Execute the Python files from which the program has functions.",
 )
+
+
+def targets_argument(command: Any) -> Any:
+    """The PATHs of a command; without any, the project that the current folder lies in."""
+
+    def chosen(
+        ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        if value or ctx.resilient_parsing:
+            return value
+        from streamlog.app.project import project_here
+
+        here = project_here()
+        if here is None:
+            raise click.UsageError(
+                "Missing argument 'PATH...': this folder does not lie in a project"
+            )
+        return (here,)
+
+    return click.argument("targets", metavar="[PATH]...", nargs=-1, type=TARGET, callback=chosen)(
+        command
+    )
+
+
+def one_file(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """A program, or standard input; of a folder, which programs there are."""
+    if value is None or value == STDIN or not Path(value).is_dir():
+        return value
+    programs = list(islice(_below(value), 4))
+    some = " or ".join(f"'{path}'" for path in programs[:3])
+    hint = f"name one of its programs, such as {some}" if programs else "it has no .slog file"
+    raise click.BadParameter(f"'{value}' is a folder; {hint}")
 
 
 def files_of(targets: Iterable[str], *, to_write: bool = False) -> list[str]:
@@ -67,12 +100,23 @@ def _below(folder: str) -> Iterator[str]:
 
 
 def compile_target(path: str, *, mode: Mode, until: str | None = None) -> Compilation:
-    """Compile a file, or standard input as if it lay in the current folder."""
-    from streamlog.compiler import compile_file, compile_source
+    """Compile a file, or standard input as if it lay in the current folder. What the project
+    allows is not among the findings."""
+    from attrs import evolve
 
+    from streamlog.app.project import project
+    from streamlog.compiler import compile_file, compile_source
+    from streamlog.syntax.root import project_of
+
+    here = Path.cwd()
+    allowed = project(here if path == STDIN else path).allowed
     if path != STDIN:
-        return compile_file(Path(path), mode=mode, until=until)
-    return compile_source(read_stdin(), mode=mode, root=Path.cwd(), until=until)
+        compiled = compile_file(Path(path), mode=mode, until=until)
+    else:
+        root = project_of(here) or here
+        compiled = compile_source(read_stdin(), mode=mode, root=root, until=until)
+    left = tuple(d for d in compiled.diagnostics if d.is_error or d.code not in allowed)
+    return compiled if left == compiled.diagnostics else evolve(compiled, diagnostics=left)
 
 
 def read_stdin() -> Source:

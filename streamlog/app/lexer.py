@@ -33,15 +33,17 @@ from streamlog.diagnostics import Source
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import Type
 from streamlog.syntax.data_paths import AS, PLACED
-from streamlog.syntax.declare import ROW, STREAM_OPTIONS, WHERE
+from streamlog.syntax.declare import PROGRESS, ROW, STREAM_OPTIONS, WHERE
 from streamlog.syntax.literals import UNITS
 from streamlog.syntax.scan import (
+    ANNOTATION,
     ARROW,
     BOOL,
     COMPARISON,
     IN,
     NOT,
     NUMBER,
+    QUALIFIED,
     QUERY,
     RANGE,
     STRANGE,
@@ -65,6 +67,7 @@ COLOURS: dict[_TokenType, str] = {
     Literal: "ansiyellow",
     Name.Builtin: "ansimagenta",
     Name.Constant: "ansiyellow",
+    Name.Decorator: "ansimagenta",
     Name.Variable: "ansicyan",
     Operator.Word: "ansiblue bold",
     String.Escape: "ansiyellow bold",
@@ -140,26 +143,29 @@ class _Place(Enum):
     STEP = auto()  # as goals, perhaps from a file
     DECLARATION = auto()  # the predicate and options
     OUTPUT = auto()  # predicates
+    USE = auto()  # an alias
     FUNCTION = auto()  # its name, types and file
     COLUMNS = auto()
     WHERE = auto()  # columns again, in the clause behind the options
     LIMIT = auto()  # `limit 5 by Amount desc`
     FORM = auto()  # of a column's times: `time(ms)`
     CODE = auto()  # as in `rejected SL0401`
+    ANNOTATION = auto()  # its values
 
 
 _Opening = tuple[str, _TokenType, _Place]
 
 # Where the first words of a statement or a step are not names: their kinds, what they are, and
 # what follows them.
-_WORD = f"[{WORDS}]"
+_WORD = f"[{WORDS}{QUALIFIED}]"
 _NO_NAME = rf"(?![(.{ARROW}])"
 _STATEMENTS: tuple[_Opening, ...] = (
+    (ANNOTATION, Name.Decorator, _Place.ANNOTATION),
     (rf"d{_NO_NAME}", Keyword.Declaration, _Place.DECLARATION),
     (rf"o{_NO_NAME}", Keyword.Declaration, _Place.OUTPUT),
     (rf"t{_NO_NAME}", Keyword.Declaration, _Place.GOALS),
     (rf"k{_NO_NAME}", Keyword.Declaration, _Place.FUNCTION),
-    (rf"u{_NO_NAME}", Keyword.Namespace, _Place.GOALS),
+    (rf"u{_NO_NAME}", Keyword.Namespace, _Place.USE),
 )
 _STEPS: tuple[_Opening, ...] = (
     (rf"(?:al|r|g|xz)(?={_WORD})", Keyword, _Place.STEP),
@@ -248,6 +254,8 @@ def _types(scanned: Scan, start: int, end: int, place: _Place) -> Iterator[_Toke
             yield Keyword
         elif kind in WORDS:
             yield _word(text, place, before, after)
+        elif kind == QUALIFIED:
+            yield Name.Function
         elif kind in (NUMBER, TIME):
             yield next((t for pattern, t in _NUMBERS if pattern.fullmatch(text)), Error)
         elif kind == VARIABLE and place is _Place.COLUMNS:
@@ -256,6 +264,8 @@ def _types(scanned: Scan, start: int, end: int, place: _Place) -> Iterator[_Toke
             yield Name.Attribute
         elif kind == VARIABLE and place in (_Place.FORM, _Place.FUNCTION):
             yield Name
+        elif kind == VARIABLE and place is _Place.USE:
+            yield Name.Namespace
         elif kind == VARIABLE and place is _Place.CODE:
             yield Name.Constant
         elif kind in "<>" and place in (_Place.TERMS, _Place.LIMIT):
@@ -271,7 +281,7 @@ def _opened(place: _Place, before: str) -> _Place:
         return _Place.FORM
     if place in (_Place.WHERE, _Place.FUNCTION):
         return place
-    return _Place.TERMS if before and before in WORDS + IN else place
+    return _Place.TERMS if before and before in WORDS + QUALIFIED + IN else place
 
 
 def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
@@ -288,8 +298,12 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
             return Keyword
         case _Place.FUNCTION:
             return Keyword.Type if text in _TYPES else Name
+        case _Place.USE:
+            return Keyword if text == AS and before == TEXT else Name.Namespace
         case _Place.OUTPUT:
             return Name.Function
+        case _Place.ANNOTATION:
+            return String.Symbol
         case _Place.COLUMNS if (before == TEXT and text == AS) or (
             after == TEXT and text in PLACED
         ):
@@ -317,7 +331,7 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
     return String.Symbol if {before, after} & _OPERATORS else Name.Function
 
 
-_DECLARING = {WHERE, *" ".join(STREAM_OPTIONS).split()}
+_DECLARING = {WHERE, PROGRESS, *" ".join(STREAM_OPTIONS).split()}
 LIMIT = "limit"
 LIMIT_WORDS = ("offset", "by", "asc", "desc", "per")
 _TYPES = frozenset(map(str, Type))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from streamlog.syntax.root import PROJECT
+
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
@@ -19,9 +21,10 @@ PROGRAM = "program.slog"
 @click.command("new")
 @click.argument("name")
 def command(name: str) -> None:
-    """Create a folder with a worked example.
+    """Create a project with a worked example.
 
-    The folder NAME gets a program with its tests, some data to run it on and a README.
+    The folder NAME gets a program with its tests, some data to run it on, a README and a
+    streamlog.toml, whose folder is the root of the project.
 
     \b
     streamlog new airport
@@ -35,13 +38,16 @@ def command(name: str) -> None:
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise click.UsageError(f"'{name}' already exists, and streamlog new overwrites nothing")
     _copy(files("streamlog.app") / "template", folder, name)
-    check, explain = f"streamlog check {name}", f"streamlog explain {name}/{name}.slog"
+    steps = {
+        f"streamlog test {name}": "do its tests pass?",
+        f"streamlog run {name}/{name}.slog": "its answers, from the rows in data/",
+        f"streamlog explain {name}/{name}.slog": "how late is each answer, and what is kept?",
+    }
+    width = max(map(len, steps))
     click.echo(
-        f"created {name}/ with {name}.slog, its README.md and data/\n"
-        "\n"
-        "next:\n"
-        f"  {check:{len(explain)}}   check the program for errors\n"
-        f"  {explain}   how late is each answer, and what is kept?"
+        f"created {name}/ with {name}.slog, its README.md, data/ and {PROJECT}, which makes it a "
+        "project\n\nnext:\n"
+        + "\n".join(f"  {step:{width}}   {what}" for step, what in steps.items())
     )
 
 

@@ -13,6 +13,7 @@ _GROUPS = {
     "SL04": "Time",
     "SL05": "Worth knowing",
     "SL06": "Tests",
+    "SL07": "Review",
 }
 
 _INTRODUCTION = """\

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamlog.app.inputs import python_option
+from streamlog.app.inputs import one_file, python_option
 from streamlog.app.limits import limit_options, limits_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ MORE = "      ...> "
 
 
 @click.command("repl")
-@click.argument("program", metavar="[FILE]", required=False, type=click.Path())
+@click.argument("program", metavar="[FILE]", required=False, type=click.Path(), callback=one_file)
 @click.option("--echo", is_flag=True, help="Print piped input too, as a transcript.")
 @python_option
 @limit_options

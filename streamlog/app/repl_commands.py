@@ -109,7 +109,7 @@ class Commands:
     def _path(self, word: str) -> Path:
         """A path counts from the loaded program, or else from the current folder."""
         path = Path(word).expanduser()
-        beside = self.session.state.root / path
+        beside = self.session.state.folder / path
         return beside if self.session.state.files and beside.exists() else path
 
     def _places(self, word: str) -> list[tuple[str, Path]]:
@@ -160,6 +160,8 @@ class Commands:
             return
         made = plain_table("predicate", "kind", "facts", right=[2])
         for name, predicate in sorted(engine.schema.predicates.items()):
+            if predicate.view is not None:
+                continue
             is_open = engine.program.safety.is_open(name)
             facts = "open" if is_open else f"{len(engine.facts(name)):,}"
             made.add_row(name, predicate.kind.value, facts)
@@ -179,7 +181,7 @@ class Commands:
         words = rest.rstrip(".").split()
         if not 1 <= len(words) <= 2:
             raise CommandError("`.advance` takes a time, as in `.advance 5`, and perhaps a stream")
-        stream = self._stream(words[1]) if len(words) > 1 else None
+        stream = self._timeline(words[1]) if len(words) > 1 else None
         text = words[0].removeprefix("@")
         if text.lstrip("-").isdigit():
             time = int(text)
@@ -201,9 +203,10 @@ class Commands:
             return
         made = plain_table("stream", "has passed", "last seen", "rows", "late", "rejected")
         for name, clock in sorted(engine.progress.clocks.items()):
-            figures, type_ = engine.report.streams[name], engine.clock(name)
+            figures, type_ = engine.report.streams.get(name), engine.clock(name)
             seen = "never" if clock.seen == BEGIN else moment(clock.seen, type_)
-            numbers = (figures.rows, figures.late, figures.rejected)
+            # Another timeline of a stream has the same rows.
+            numbers = (figures.rows, figures.late, figures.rejected) if figures else ("", "", "")
             made.add_row(name, moment(clock.progress, type_), seen, *map(str, numbers))
         yield flat(made, self.width)
         for held in engine.status():
@@ -330,6 +333,9 @@ class Commands:
 
     def _predicate(self, name: str) -> str:
         return _known(name, self.session.engine.schema.predicates, "predicate")
+
+    def _timeline(self, name: str) -> str:
+        return self.session.engine.schema.timeline(name) or self._stream(name)
 
     def _stream(self, name: str) -> str:
         return _known(name, self.session.engine.buffers, "stream")

@@ -12,12 +12,13 @@ from typing import Any, TypeAlias
 
 from attrs import evolve, frozen
 
+from streamlog.analysis.modules import files_of, merged
 from streamlog.analysis.schema import Kind
 from streamlog.analysis.types import settled
 from streamlog.app.repl_state import Advance, Arrive, End, Event, Loaded, State
 from streamlog.app.ruletest import Options, Suite, Verdict, run_test
 from streamlog.compiler import Mode, Program, compile_module
-from streamlog.diagnostics import Diagnostic, Source, Span, finding
+from streamlog.diagnostics import Diagnostic, Source, finding
 from streamlog.kernel import Kernel
 from streamlog.runtime.engine import Engine, EngineError
 from streamlog.runtime.executor import ExecutorFactory, Limits, Row
@@ -25,11 +26,14 @@ from streamlog.runtime.ingest import Checker, Reject
 from streamlog.runtime.python_functions import PythonError, allowed, check_allowed
 from streamlog.runtime.query import Binding, in_order, prepared
 from streamlog.runtime.report import Late
-from streamlog.runtime.sources import Input, declared_inputs, merged, read
+from streamlog.runtime.sources import Input, declared_inputs, read
+from streamlog.runtime.sources import merged as by_time
 from streamlog.runtime.status import Held, held
 from streamlog.syntax import load
-from streamlog.syntax.ast import Fact, Module, Query, Statement, Test, Type
+from streamlog.syntax.ast import Fact, Query, Test, Type
 from streamlog.syntax.parse import parse
+from streamlog.syntax.pretty import pretty
+from streamlog.syntax.root import root_of
 from streamlog.syntax.scan import scan
 from streamlog.syntax.walk import atoms, variables
 
@@ -149,7 +153,7 @@ class Session:
         source, start = program.source, len(self.state.text_of_typed)
         added = [
             s
-            for s in program.parsed.statements
+            for s in program.module.statements
             if s.span.source is source and s.span.start >= start
         ]
         facts = (_arrival(s) for s in added if isinstance(s, Fact))
@@ -166,18 +170,21 @@ class Session:
         if isinstance(source, Diagnostic):
             raise Refused([source])
         module, wrong = parse(source)
-        module, more = load.load(module, path.resolve().parent)
-        loaded = Loaded(path, source, module, (*wrong, *more))
+        file, more = load.load(module, root_of(path), self.state.used)
+        loaded = Loaded(path, source, file, (*wrong, *more))
         new = evolve(self.state, files=(*self.state.files, loaded))
         program = self._accepted(new)
+        sources = {f.source for f in files_of(file)}
+        added = [s for s in program.module.statements if s.span.source in sources]
         # In the order of their times, as a run takes them.
-        facts = [_arrival(s) for s in module.statements if isinstance(s, Fact)]
+        facts = [_arrival(s) for s in added if isinstance(s, Fact)]
         schema = program.schema
         facts.sort(key=lambda a: a.row[0] if schema[a.pred].kind is Kind.STREAM else 0)
         yield from self._change(evolve(new, events=(*new.events, *facts)), program)
-        for statement in module.statements:
+        named, _ = merged(file)
+        for statement in named.statements:
             if isinstance(statement, Query):
-                yield self.ask(statement.span.text)
+                yield self.ask(pretty(statement))
 
     def load_rows(self, places: Iterable[tuple[str, Path]]) -> Iterator[Message]:
         """Let the rows of data files arrive, each with its predicate, merged by time as in a run:
@@ -196,7 +203,7 @@ class Session:
         rows = [(file.pred, row) for file in tables for row in read(file, checkers[file.pred])]
         streams = files[len(tables) :]
         opened = [read(file, checkers[file.pred]) for file in streams]
-        rows += ((streams[n].pred, row) for n, row in merged(opened) if row is not None)
+        rows += ((streams[n].pred, row) for n, row in by_time(opened) if row is not None)
         good = [Arrive(pred, row) for pred, row in rows if not isinstance(row, Reject)]
         yield from self._happen(*good, rebuild=bool(tables))
         yield from (Unused(row) for _, row in rows if isinstance(row, Reject))
@@ -245,14 +252,14 @@ class Session:
         """The texts as one program."""
         source = Source(TYPED, state.text_of_typed)
         typed, wrong = parse(source)
-        statements: list[Statement] = []
-        found: list[Diagnostic] = list(wrong)
-        for file in state.files:
-            # A query asks once, when it is typed or loaded; it makes nothing an output.
-            statements += (s for s in file.module.statements if not isinstance(s, Query))
-            found += file.diagnostics
-        typed, more = load.load(typed, Path.cwd())
-        module = Module((*statements, *typed.statements), span=Span(source, 0, len(source.text)))
+        file, more = load.load(typed, root_of(Path(TYPED)), state.used)
+        found = [*wrong, *more, *(d for loaded in state.files for d in loaded.diagnostics)]
+        # What is typed adds to what was loaded, as if it stood in the same file.
+        session = load.joined([*(loaded.file for loaded in state.files), file])
+        module, more = merged(session)
+        # A query asks once, when it is typed or loaded; it makes nothing an output.
+        asking_none = tuple(s for s in module.statements if not isinstance(s, Query))
+        module = evolve(module, statements=asking_none)
         program = compile_module(module, (*found, *more), mode=state.mode, root=state.root)
         if not isinstance(program, Program):
             errors = tuple(d for d in program.diagnostics if d.is_error)

@@ -140,7 +140,8 @@ class Shell:
             return
         schema = self.session.program.schema
         for name, predicate in sorted(schema.predicates.items() if schema else ()):
-            yield name, predicate.kind.value
+            if predicate.view is None:
+                yield name, predicate.kind.value
         if not is_command(before):
             yield from ((word, "keyword") for word in _WORDS)
             built_in = {
@@ -156,6 +157,6 @@ class Shell:
 # Where the type of a column is to come, or the unit of a time.
 _COLUMN = re.compile(r"\b(?:stream|table)\b[^.]*:\s*(?:time\((?P<unit>\w*)|\w*)$")
 _WORDS = (
-    *("not", "stream", "table", "output", "use", "function", "test"),
+    *("not", "stream", "table", "output", "use", "export", "extend", "function", "test"),
     *("true", "false", "none", "in", "limit", "offset", "by", "asc", "desc", "per"),
 )

@@ -9,9 +9,12 @@ from typing import Any, TypeAlias
 
 from attrs import field, frozen
 
+from streamlog.analysis.modules import files_of, merged
 from streamlog.compiler import Mode
 from streamlog.diagnostics import Diagnostic, Source
-from streamlog.syntax.ast import Module, Use
+from streamlog.syntax.ast import Use
+from streamlog.syntax.load import File
+from streamlog.syntax.root import project_of
 
 
 @frozen
@@ -42,18 +45,19 @@ class Loaded:
 
     path: Path
     source: Source
-    module: Module = field(repr=False)  # with what it uses
+    file: File = field(repr=False)  # with what it uses
     diagnostics: tuple[Diagnostic, ...]
 
     @property
     def text(self) -> str:
-        """As it stands; where it uses other files, all statements one after the other."""
-        from streamlog.syntax.parse import parse
-
-        alone, _ = parse(self.source)
-        if not any(isinstance(s, Use) for s in alone.statements):
+        """As it stands; where it uses other files, all statements one after the other. With an
+        alias that cannot be: then it goes on using them."""
+        files = files_of(self.file)
+        uses = [s for file in files for s in file.statements if isinstance(s, Use)]
+        if not uses or any(use.alias for use in uses):
             return self.source.text
-        return "".join(f"{s.span.text}\n" for s in self.module.statements)
+        module, _ = merged(self.file)
+        return "".join(f"{s.span.text}\n" for s in module.statements)
 
 
 @frozen(slots=False)
@@ -76,7 +80,17 @@ class State:
         return "\n".join([*parts, *([self.text_of_typed] if self.typed else [])])
 
     @property
-    def root(self) -> Path:
-        """The folder below which the program finds its files: that of what was loaded."""
+    def used(self) -> list[File]:
+        """The files that those loaded use."""
+        return [file for loaded in self.files for file in files_of(loaded.file)]
+
+    @property
+    def folder(self) -> Path:
+        """The folder of what was loaded."""
         folders = [str(file.path.resolve().parent) for file in self.files]
         return Path(os.path.commonpath(folders)) if folders else Path.cwd()
+
+    @property
+    def root(self) -> Path:
+        """The folder below which the program finds its files."""
+        return project_of(self.folder) or self.folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -122,10 +123,12 @@ class Words(Completer):
 
 
 def _last_word(before: str) -> str:
-    start = len(before)
-    while start and (before[start - 1].isalnum() or before[start - 1] == "_"):
-        start -= 1
+    found = _LAST_WORD.search(before)
+    start = found.start() if found else len(before)
     return before[start - 1 :] if before[:start].strip() == "." else before[start:]
+
+
+_LAST_WORD = re.compile(r"(?:\w+\.)*\w*$")  # perhaps `auth.failed`
 
 
 # ----------------------------------------------------------------------------------- colours

@@ -66,6 +66,15 @@ class Suite:
     tests: tuple[Test, ...]
     stored: Program | None = None
 
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The other files with tests that the program is made of."""
+        if not isinstance(self.stream, Parsed):
+            return ()
+        statements = self.stream.module.statements
+        tested = {s.span.source.path for s in statements if isinstance(s, Test)}
+        return tuple(f.path for f in self.stream.files[1:] if f.path in tested)
+
     def program_of(self, test: Test) -> Program | None:
         return self.program or (self.stored if refusals_of(test) else None)
 
@@ -145,8 +154,9 @@ def suite_of(path: str, *, batch: bool = False) -> Suite:
     """The tests that a file itself contains, not those of files it uses; `batch`: a program that
     is refused in a stream is run over stored data."""
     stream = compile_target(path, mode=Mode.STREAM)
-    parsed = stream.parsed.statements if isinstance(stream, Parsed) else ()
-    tests = tuple(s for s in parsed if isinstance(s, Test))
+    statements = stream.module.statements if isinstance(stream, Parsed) else ()
+    own = (s for s in statements if s.span.source is stream.source)
+    tests = tuple(s for s in own if isinstance(s, Test))
     if isinstance(stream, Program):
         return Suite(path, stream, stream, tests)
     stored: Program | None = None
@@ -272,6 +282,12 @@ class _Run:
             released = {step.pred.name: engine.facts(step.pred.name)}
             self.problems.append(Problem(step.span, error.reason, step=step, released=released))
             return
+        for pred in expected:
+            if self.program.safety.is_open(pred):
+                reason = (
+                    f"`{pred}` has infinitely many answers: expect those of a rule that asks it"
+                )
+                raise StepError(step, reason)
         released = {pred: engine.facts(pred) for pred in expected}
         missing = [(p, r) for p in expected for r in in_order(expected[p] - set(released[p]))]
         unexpected = [(p, r) for p in expected for r in released[p] if r not in expected[p]]

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from streamlog.app.inputs import STDIN, TARGET, batch_option, compile_target, python_option
+from streamlog.app.inputs import (
+    STDIN,
+    TARGET,
+    batch_option,
+    compile_target,
+    one_file,
+    python_option,
+)
 from streamlog.app.limits import limit_options, limits_of
+from streamlog.app.project import ENGINES, Project, project
+
+if TYPE_CHECKING:
+    from streamlog.compiler import Program
 
 EVERY = 10_000  # rows between two steps of the local engine
 # What only one engine has a use for.
@@ -19,10 +31,10 @@ _SPARK = ("partition", "files_per_batch", "kind", "master", "conf", "packages")
 
 
 @click.command("run")
-@click.argument("program", metavar="FILE", type=TARGET)
+@click.argument("program", metavar="FILE", type=TARGET, callback=one_file)
 @click.option(
     "--engine",
-    type=click.Choice(["spark", "local"]),
+    type=click.Choice(ENGINES),
     default="spark",
     show_default=True,
     envvar="STREAMLOG_ENGINE",
@@ -179,6 +191,10 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
         from streamlog.app.render import print_diagnostics
 
         print_diagnostics(compilation.diagnostics)
+    settings = project(Path.cwd() if program == STDIN else program)
+    if ctx.get_parameter_source("engine") is ParameterSource.DEFAULT:
+        engine = settings.engine or engine
+    options["inputs"] = (*options["inputs"], *_of_project(settings, compilation, options))
     other, foreign = ("local", _LOCAL) if engine == "spark" else ("spark", _SPARK)
     for name in foreign:
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
@@ -204,6 +220,17 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
         from streamlog.app.run_local import LocalRun
 
         ctx.exit(execute(LocalRun, compilation, Options(**options)))
+
+
+def _of_project(
+    settings: Project, program: Program, options: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    """Where a project has the rows of inputs that the command says nothing of. Its names may be
+    those of other programs."""
+    given = {*options["empty"], *(text.partition("=")[0] for text in options["inputs"])}
+    for name, place in settings.inputs.items():
+        if name in program.schema.inputs and name not in given:
+            yield f"{name}={place}"
 
 
 @contextmanager

@@ -21,12 +21,16 @@ from streamlog.compiler import Mode, Program, focused
 from streamlog.diagnostics import Source
 from streamlog.plan.explain import explain
 from streamlog.rewrite.bistate import Bistate
-from streamlog.syntax.ast import Rule
+from streamlog.syntax.ast import Rule, Type
+from streamlog.syntax.metadata import metadata
 from streamlog.syntax.pretty import pretty
 
 if TYPE_CHECKING:
     from streamlog.plan.explain_sql import Statement
     from streamlog.plan.sql import Context
+
+
+END_OF_DATA = "end of data"
 
 
 def place_of(rule: Rule | None, home: Source) -> str:
@@ -48,17 +52,21 @@ def contract(contract: Contract, home: Source, width: int) -> Text:
     for p in contract.predicates:
         if p.is_open:  # true of infinitely many values: tested by its callers
             # Never stored; but what it is made of may be, in place of the facts behind it.
-            kept = "" if p.kept.what is Keeps.NOTHING else _kept(p)
+            kept = "" if p.kept.what is Keeps.NOTHING else kept_text(p)
             because = (place_of(p.kept.because, home) or "") if kept else ""
-            table.add_row(p.predicate.name, _class(p, contract), "", "when asked", kept, because)
+            table.add_row(
+                p.predicate.name, class_text(p, contract), "", "when asked", kept, because
+            )
             continue
-        delay, delay_rules = _delay(p)
+        delay, delay_rules = delay_text(p), _delay_rules(p)
         rules = dict.fromkeys(
             place for rule in (*delay_rules, p.kept.because) if (place := place_of(rule, home))
         )
         released = p.released.value if p.released else ""
         name = Text(p.predicate.name, "bold" if p.predicate.name in contract.outputs else "")
-        table.add_row(name, _class(p, contract), delay, released, _kept(p), "\n".join(rules))
+        table.add_row(
+            name, class_text(p, contract), delay, released, kept_text(p), "\n".join(rules)
+        )
     sentence = "\n".join(wrap(summary(contract), width))
     return Text("\n\n").join([Text(sentence), flat(table, width)])
 
@@ -77,7 +85,7 @@ def summary(contract: Contract) -> str:
         parts.append("No answer waits for later events.")
     growing = [p for p in contract.predicates if p.kept.is_unbounded]
     if growing:
-        named = "; ".join(f"{p.predicate.name}, {_kept(p)}" for p in growing)
+        named = "; ".join(f"{p.predicate.name}, {kept_text(p)}" for p in growing)
         parts.append(f"Unbounded state: {named}.")
     elif contract.kind is not Class.BLOCKING:
         parts.append("State is bounded.")
@@ -93,28 +101,45 @@ def _by(p: PredicateContract) -> int:
     return max((d.by for d in p.delays if d.by is not None), default=0)
 
 
-def _class(p: PredicateContract, contract: Contract) -> str:
+def class_text(p: PredicateContract, contract: Contract) -> str:
     if p.kind is None:
-        return str(p.predicate.kind.value)
+        return str(p.predicate.kind.value) if p.predicate.view is None else "timeline"
     mine = [r for r in contract.rules if r.rule.head.pred == p.predicate.name]
     waits = max((r.waits for r in mine), default=0)
     words = f"waits {quantity(waits, p.clock)}" if p.kind is Class.WAITS else str(p.kind.value)
     return f"{words}, open" if p.is_open else words
 
 
-def _delay(p: PredicateContract) -> tuple[str, list[Rule | None]]:
-    """One figure when all streams agree, else one a stream; and the rules behind them."""
+def delay_text(p: PredicateContract) -> str:
+    """One figure when all streams agree, else one a stream."""
     if p.predicate.kind is not Kind.DERIVED or not p.delays:
-        return "", []
+        return ""
     if _waits_for_the_end(p):
-        return "end of data", [d.because for d in p.delays if d.by is None]
-    later = [d.because for d in p.delays if d.by]
-    if len({d.by for d in p.delays}) == 1:
-        return quantity(_by(p), p.clock), later
-    return "\n".join(f"{d.stream} {quantity(d.by or 0, p.clock)}" for d in p.delays), later
+        return END_OF_DATA
+    if len({d.by for d in p.delays}) == 1 and not any(d.instead for d in p.delays):
+        return quantity(_by(p), p.clock)
+    return "\n".join(ways_text(d, p.clock) for d in p.delays)
 
 
-def _kept(p: PredicateContract) -> str:
+def ways_text(delay: Delay, clock: Type | None) -> str:
+    """How far which timelines must have come, a line each."""
+    return "\nor ".join(f"{name} {_distance(by, clock)}" for name, by in delay.ways)
+
+
+def _distance(by: int | None, clock: Type | None) -> str:
+    return END_OF_DATA if by is None else quantity(by, clock)
+
+
+def _delay_rules(p: PredicateContract) -> list[Rule | None]:
+    """The rules behind them."""
+    if p.predicate.kind is not Kind.DERIVED:
+        return []
+    if _waits_for_the_end(p):
+        return [d.because for d in p.delays if d.by is None]
+    return [d.because for d in p.delays if d.by]
+
+
+def kept_text(p: PredicateContract) -> str:
     match p.kept.what:
         case Keeps.SPAN:
             return quantity(p.kept.span, p.clock)
@@ -148,20 +173,7 @@ def contract_data(contract: Contract) -> dict[str, Any]:
         "class": contract.kind.value,
         "summary": summary(contract),
         "outputs": list(contract.outputs),
-        "predicates": [
-            {
-                "name": p.predicate.name,
-                "kind": p.predicate.kind.value,
-                "class": p.kind.value if p.kind else None,
-                "open": p.is_open,
-                "clock": str(p.clock) if p.clock else None,
-                "delays": [_delay_data(d) for d in p.delays],
-                "at_end_of_data": _waits_for_the_end(p),
-                "released": p.released.value if p.released else None,
-                "kept": _kept_data(p.kept),
-            }
-            for p in contract.predicates
-        ],
+        "predicates": [predicate_data(p) for p in contract.predicates],
         "rules": [
             {
                 **_rule_data(r.rule),
@@ -169,15 +181,33 @@ def contract_data(contract: Contract) -> dict[str, Any]:
                 "class": r.kind.value,
                 "waits": r.waits,
                 "relaxed": r.relaxed,
+                "metadata": dict(metadata(r.rule)),
             }
             for r in contract.rules
         ],
     }
 
 
+def predicate_data(p: PredicateContract) -> dict[str, Any]:
+    return {
+        "name": p.predicate.name,
+        "kind": p.predicate.kind.value,
+        "class": p.kind.value if p.kind else None,
+        "open": p.is_open,
+        "clock": str(p.clock) if p.clock else None,
+        "delays": [_delay_data(d) for d in p.delays],
+        "at_end_of_data": _waits_for_the_end(p),
+        "released": p.released.value if p.released else None,
+        "kept": _kept_data(p.kept),
+    }
+
+
 def _delay_data(delay: Delay) -> dict[str, Any]:
     because = _rule_data(delay.because) if delay.because else None
-    return {"stream": delay.stream, "by": delay.by, "because": because}
+    found: dict[str, Any] = {"stream": delay.stream, "by": delay.by, "because": because}
+    if delay.instead:
+        found["instead"] = [{"stream": stream, "by": by} for stream, by in delay.instead]
+    return found
 
 
 def _kept_data(kept: Kept) -> dict[str, Any]:

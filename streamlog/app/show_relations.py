@@ -14,11 +14,9 @@ from streamlog.syntax.ast import Type
 
 def relations_that_mattered(program: Program) -> dict[str, list[str]]:
     """By predicate: `S = E - 10 s`, `begin <= end`, `end <= begin + 1 h`."""
-    used = {pred for time in program.times for pred in time.related}
-    return {
-        pred: list(_in_words(program.relations[pred], program, pred))
-        for pred in sorted(used & program.relations.keys())
-    }
+    used = {pred for time in program.times for pred in time.related} & program.relations.keys()
+    written = sorted(set(map(program.schema.stream_of, used)))
+    return {pred: list(_in_words(program.relations[pred], program, pred)) for pred in written}
 
 
 def _in_words(relation: Dbm, program: Program, pred: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import click
 from attrs import evolve
 
 from streamlog.app.formats import count
-from streamlog.app.inputs import STDIN, TARGET, batch_option, files_of, python_option
+from streamlog.app.inputs import STDIN, batch_option, files_of, python_option, targets_argument
 from streamlog.app.java import NoSparkError, on_spark
 from streamlog.app.limits import limit_options, limits_of
 from streamlog.app.matching import ExpressionError, Matches, matcher
@@ -31,7 +32,7 @@ def _matcher(ctx: click.Context, param: click.Parameter, value: str | None) -> M
 
 
 @click.command("test")
-@click.argument("targets", metavar="PATH...", nargs=-1, required=True, type=TARGET)
+@targets_argument
 @click.option(
     "-k",
     "chosen",
@@ -45,6 +46,13 @@ def _matcher(ctx: click.Context, param: click.Parameter, value: str | None) -> M
     metavar="FILE",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="Also write the results as JUnit XML.",
+)
+@click.option("--coverage", is_flag=True, help="Say which parts of rules no test would miss.")
+@click.option(
+    "--coverage-json",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Write the coverage as JSON.",
 )
 @click.option(
     "--engine",
@@ -72,6 +80,8 @@ def command(
     chosen: Matches,
     updating: bool,
     junit: Path | None,
+    coverage: bool,
+    coverage_json: Path | None,
     engine: str,
     batch: bool,
     no_shuffle: bool,
@@ -81,14 +91,17 @@ def command(
 ) -> None:
     """Run the tests that programs contain.
 
-    PATH is a file, a folder (all .slog files below it) or - for standard input. A test that
-    passes is also run in other orders of arrival, as far as the streams' slack allows them:
-    the answers must be the same. Exit code 2 means that no test was found. The tests of a
-    program that `check` refuses fail, unless they expect that (`rejected SL0401.`).
+    PATH is a file, a folder (all .slog files below it) or - for standard input; without PATH it
+    is the project that the current folder lies in. The tests of files that a program uses are
+    run, too, those of each file on their own. A test that passes is also run in other orders of
+    arrival, as far as the streams' slack allows them: the answers must be the same. Exit code 2
+    means that no test was found. The tests of a program that `check` refuses fail, unless they
+    expect that (`rejected SL0401.`).
 
     \b
     streamlog test rules/
     streamlog test rules/ -k 'alarm and not late'
+    streamlog test --coverage rules/
     streamlog test --update rules/airport/pc_alarm.slog
     """
     from streamlog.app.render import console, print_diagnostics
@@ -108,11 +121,16 @@ def command(
             raise click.UsageError(str(error)) from None
     out = console()
     results: list[Results] = []
+    known = {Path(file).resolve() for file in files}
     for file in files:
         found = run_suite(suite_of(file, batch=batch), options, chosen)
         if file in rewritten and (changed := update(found.verdicts)):
             click.echo(f"updated {count(changed, 'expectation')} of {file}", err=True)
             found = run_suite(suite_of(file, batch=batch), options, chosen)
+        for path in found.suite.used:
+            if Path(path).resolve() not in known:
+                known.add(Path(path).resolve())
+                files.append(path)
         results.append(found)
         if not found.empty:
             print_diagnostics(d for d in found.suite.stream.diagnostics if not d.is_error)
@@ -126,6 +144,15 @@ def command(
     from streamlog.app.verdicts import render_counts
 
     out.print(render_counts(results))
+    if coverage or coverage_json:
+        from streamlog.app import coverage as covering
+
+        covered = covering.coverage(results, options)
+        if coverage_json:
+            text = json.dumps(covering.as_data(covered), indent=2)
+            coverage_json.write_text(f"{text}\n", encoding="utf-8")
+        if coverage:
+            out.print(covering.render(covered, out.width))
     ctx.exit(not all(r.passed for r in results))
 
 

@@ -53,7 +53,9 @@ class Answers:
 
 def evaluate(engine: Engine, files: Sequence[Input], limits: Limits) -> Answers | None:
     """The answers of an engine's program over all rows of the files; None: not in this way."""
-    if not engine.progress.independent or engine.schema.facts_of.keys() & {*engine.schema.streams}:
+    schema = engine.schema
+    has_facts = schema.facts_of.keys() & {*schema.streams}
+    if not engine.progress.independent or has_facts or schema.views:
         return None
     executor = DuckExecutor(engine.program.closed, engine.tables, limits)
     if not _by_queries(executor):

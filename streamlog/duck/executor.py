@@ -97,13 +97,14 @@ class DuckExecutor:
         twice. Nothing is kept for another step. `times` are the latest of the streams' rows."""
         tables = {n: self._evaluation.frame(n, rows) for n, rows in self._tables.items()}
         read = {n: rows for n, rows in given.items() if n in self.plan.arity}
-        batch = self._evaluated({**tables, **read}, dict.fromkeys(self.schema.streams, END), times)
+        ended = dict.fromkeys(self.schema.timelines, END)
+        batch = self._evaluated({**tables, **read}, ended, times)
         return {p: batch.relations[p].new for stage in self.stages for p in stage.preds}
 
     def _evaluated(
         self, given: Mapping[str, Rows], progress: Mapping[str, int], times: Sequence[int]
     ) -> Batch:
-        now = Frontiers(self.program.contract, self.schema.streams)
+        now = Frontiers(self.program.contract, self.schema)
         now.move(progress)
         self._last = max([self._last, *times, *(at for at in progress.values() if at < END)])
         moment = Moment(self._before, now, progress, self._last)
@@ -150,7 +151,7 @@ class DuckExecutor:
         self._progress = {str(name): int(at) for name, at in saved[_PROGRESS]}
         if not has_begun:
             return
-        self._before = Frontiers(self.program.contract, self.schema.streams)
+        self._before = Frontiers(self.program.contract, self.schema)
         self._before.move(self._progress)
         starts = (name for name in saved if name.startswith(_ROWS))
         self._retained.load({name.removeprefix(_ROWS): saved[name] for name in starts})

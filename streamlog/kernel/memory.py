@@ -65,7 +65,11 @@ class Memory:
         left, relation, arity = 0, self.state.relations[pred], self.plan.arity[pred]
         for index, rows in relation.indexes.items():
             if index.store is not Store.EARLIEST:
-                count = stores.forget(index, rows, frontiers.horizon(self.plan.readers[index]))
+                readers = self.plan.readers[index]
+                count = stores.forget(index, rows, frontiers.horizon(readers))
+                if index not in self.state.derived:
+                    needed = frontiers.elsewhere(readers)
+                    count -= stores.forget_elsewhere(index, rows, needed, arity)
                 if old := self.plan.thinned.get(index):
                     until = frontiers.horizon(old.readers)
                     count -= stores.thin(index, rows, until, old.sufficient, arity)

@@ -52,9 +52,11 @@ class Kernel:
     ) -> None:
         self.plan: Plan = without_recursion(program.plan)
         self.limits = limits or Limits()
-        self._streams = program.schema.streams
+        self._streams, self._timelines = program.schema.streams, program.schema.timelines
+        # Of several timelines one may pass a row before the others do.
+        in_order = {*self._timelines} - program.schema.elsewhere.keys()
         self._temporal = {n for n in self.plan.arity if program.schema.is_temporal(n)}
-        self._frontiers = Frontiers(program.contract, self._streams)
+        self._frontiers = Frontiers(program.contract, program.schema)
         self._potential = program.strata.potential
         self._stratum = program.strata.stratum
         # Tables first: nothing in them depends on a stream, and joins expect them to be there.
@@ -64,7 +66,7 @@ class Kernel:
             r.number
             for r in self.plan.rules
             for p in r.pipelines
-            if p.start and p.start.pred in self._streams and r.passes(p)
+            if p.start and p.start.pred in in_order and r.passes(p)
         }
         self._rules_of: dict[str, list[RulePlan]] = {}
         for rule in self.plan.rules:
@@ -81,7 +83,7 @@ class Kernel:
         self._profile = Profile(self._titles) if profiled else None
         python = callables(program)
         self._code = generate(
-            self.plan, program.types, self._streams, self._state, self._profile, python
+            self.plan, program.types, in_order, self._state, self._profile, python
         )
         self._closures = {
             pred: Closing(closure, self.plan.arity[pred], pred in self._temporal)
@@ -119,7 +121,7 @@ class Kernel:
         streams have spoken of."""
         self._began = time.monotonic()
         self._frontiers.move(progress)
-        times = [int(rows[-1][0]) for s in self._streams if (rows := arrived.get(s))]
+        times = [int(rows[-1][0]) for s in self._timelines if (rows := arrived.get(s))]
         times += (at for at in progress.values() if at < END)
         self._last = max([self._last, spoken_of, *times])
         answers: dict[str, list[Row]] = {}

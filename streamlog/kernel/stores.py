@@ -12,7 +12,7 @@ A key of one column is its value, and so is a row of which one column is stored.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest, nsmallest
 from operator import itemgetter
 from typing import Any
@@ -88,6 +88,29 @@ def forget(index: Index, stored: Stored, horizon: int) -> int:
             del stored[key]
         left += count
     return left
+
+
+def forget_elsewhere(
+    index: Index, stored: Stored, needed: Sequence[Mapping[int, int]], arity: int
+) -> int:
+    """Drop rows that no reader needs: to each they are earlier, in some column, than what
+    `needed` says there. Returns how many went."""
+    place = {column: at for at, column in enumerate(positions(index, arity))}
+    asked = [{place[c]: since for c, since in one.items() if c in place} for one in needed]
+    if not asked or index.sums or not all(asked):
+        return 0
+    gone = 0
+    for key, held in list(stored.items()):
+        rows: Iterable[tuple[Any, ...]] = _flat(index, key, held)
+        drop = {
+            at
+            for at, row in enumerate(rows)
+            if not any(all(row[p] >= since for p, since in one.items()) for one in asked)
+        }
+        if drop:
+            gone += len(drop)
+            _drop(index, stored, key, drop)
+    return gone
 
 
 def _forget_rows(index: Index, held: Any, horizon: int) -> int:

@@ -18,8 +18,9 @@ def read(rules: Iterable[RulePlan], retained: Retentions) -> Readers:
     result: Readers = {}
     for plan in rules:
         for join in joins_of(plan):
-            known = retained.get(join.atom.number)
-            _add(result, join.index, Reader(plan.rule.head.pred, known.back if known else None))
+            need, head = retained.get(join.atom.number), plan.rule.head.pred
+            reader = Reader(head, None) if need is None else Reader(head, need.back, need.elsewhere)
+            _add(result, join.index, reader)
     return result
 
 

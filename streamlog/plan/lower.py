@@ -8,7 +8,7 @@ from attrs import evolve
 
 from streamlog.analysis.builtins import TICK
 from streamlog.analysis.contract import Contract
-from streamlog.analysis.dependency import Graph, Mark
+from streamlog.analysis.dependency import Graph, Mark, instead_of
 from streamlog.analysis.failing import Failing
 from streamlog.analysis.retention import Retentions
 from streamlog.analysis.schema import Schema
@@ -63,7 +63,7 @@ def lower(
     delays: dict[str, dict[str, int | None]] = {
         p.predicate.name: {d.stream: d.by for d in p.delays} for p in promised.predicates
     }
-    delays |= {stream: {stream: 0} for stream in schema.streams}
+    delays |= {stream: {stream: 0} for stream in schema.timelines}
     delays[TICK] = dict.fromkeys(schema.streams, 0)
     time_of = {t.place: t for t in times}
     going_on = timers(time_of.values())
@@ -204,13 +204,12 @@ class _Lowering:
         known |= {v.name for x in risky for v in variables(x)}
         checks += self._none_of(negations, known, ())
         checks = list(self._rewritten(checks))
-        order = tuple(
-            a.args[0]
+        stamps = (
+            self.schema.timestamps(a)[0]
             for a in self.original.goals
             if self.schema.is_temporal(a.pred)
-            and isinstance(a.args[0], Var)
-            and a.args[0].is_written
         )
+        order = tuple(t for t in stamps if isinstance(t, Var) and t.is_written)
         return RulePlan(
             self.number,
             found.rule,
@@ -309,7 +308,7 @@ class _Lowering:
         for goal in self.found.time.goals if self.found.time else ():
             decides = goal.negated or self.original.group is not None
             if decides or any(goal.atom is a for a in looked_up):
-                yield Awaits(goal.atom.pred, goal.ahead)
+                yield Awaits(goal.atom.pred, goal.ahead, instead_of(goal))
 
     def _is_injective(self) -> bool:
         """Whether different solutions always make different rows."""

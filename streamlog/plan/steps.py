@@ -161,10 +161,17 @@ class Pipeline:
 
 @frozen
 class Awaits:
-    """A candidate at T can be decided when `pred` is complete up to T + `ahead` (None: all)."""
+    """A candidate at T can be decided when `pred` is complete up to T + `ahead` (None: all); or,
+    instead, another timeline of it up to T plus what is said there."""
 
     pred: str
     ahead: int | None
+    instead: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def ways(self) -> tuple[tuple[str, int | None], ...]:
+        """Each is enough."""
+        return ((self.pred, self.ahead), *self.instead)
 
 
 @frozen
@@ -253,10 +260,12 @@ class Plan:
 
 @frozen
 class Reader:
-    """A use of an index: rows older than (progress of `pred`) + `back` are no longer needed."""
+    """A use of an index: rows older than (progress of `pred`) + `back` are no longer needed. Nor
+    are rows of which another timestamp, in the column `elsewhere` names, is older than that."""
 
     pred: str
     back: int | None
+    elsewhere: tuple[tuple[int, int], ...] = ()
 
 
 @frozen

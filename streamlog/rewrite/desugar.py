@@ -27,6 +27,7 @@ from streamlog.rewrite.computed import computed
 from streamlog.rewrite.ranked import ranked
 from streamlog.syntax.ast import (
     Agg,
+    Annotation,
     Atom,
     BinOp,
     Body,
@@ -34,6 +35,8 @@ from streamlog.syntax.ast import (
     Choice,
     Comparison,
     Const,
+    Export,
+    Extend,
     Fact,
     Function,
     Literal,
@@ -113,7 +116,9 @@ def _statement(statement: Statement) -> Statement:
             return evolve(statement, head=head, body=_in_branches(body, fresh))
         case Query(body):
             return evolve(statement, body=_in_branches(body, fresh))
-        case Fact() | Stream() | Table() | Output() | Use() | Function() | Test():
+        case Annotation() | Fact() | Stream() | Table() | Output() | Use() | Function() | Test():
+            return statement
+        case Export() | Extend():
             return statement
 
 

@@ -55,6 +55,18 @@ class OpenRule:
     core: Atom | Rule  # a goal of the body as it is, or a rule of its own
     residual: tuple[Comparison, ...]
 
+    def column_names(self, schema: Schema, of_core: Iterable[str]) -> dict[str, str]:
+        """What the columns of the core are called in the predicate; those that only the core has,
+        as they are called there, with a `'` if that is the name of another one."""
+        head = self.core.head if isinstance(self.core, Rule) else self.core
+        own = schema.column_names[self.rule.head.pred]
+        places = {arg: place for place, arg in enumerate(self.rule.head.args)}
+        places[head.args[0]] = 0  # its timestamp may be that of a goal
+        found = {}
+        for name, arg in zip(of_core, head.args, strict=True):
+            found[name] = own[places[arg]] if arg in places else name + "'" * (name in own)
+        return found
+
 
 def open_rules(
     schema: Schema,

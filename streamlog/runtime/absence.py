@@ -82,7 +82,7 @@ class Absences:
     def __init__(self, engine: Engine) -> None:
         self.engine, self.schema = engine, engine.schema
         self.types, self.safety = engine.program.types, engine.program.safety
-        self.delays = delays(engine.program.contract, engine.schema.streams)
+        self.delays = delays(engine.program.contract, engine.schema)
 
     def of(self, body: Body, rule: Rule, binding: Binding) -> Absence:
         """Of a conjunction that has no solution with these values."""
@@ -115,12 +115,19 @@ class Absences:
 
     def _closed(self, goal: Gone) -> Iterator[Closed]:
         """The streams that the goal rests on, how far they had to come and have come."""
-        for stream, by in self.delays[goal.pred].items():
-            progress = self.engine.progress[stream].progress
-            needed = None
-            if goal.high is not None and by is not None:
-                needed = goal.high.at - goal.high.open + by
-            yield Closed(stream, needed, progress, self.engine.clock(stream))
+        high = None if goal.high is None else goal.high.at - goal.high.open
+        for delay in self.delays[goal.pred]:
+            ways = [
+                Closed(
+                    timeline,
+                    None if high is None or by is None else high + by,
+                    self.engine.progress[timeline].progress,
+                    self.engine.clock(timeline),
+                )
+                for timeline, by in delay.ways
+            ]
+            # One that has passed it, if there is one.
+            yield next((w for w in ways if w.needed is not None and w.progress > w.needed), ways[0])
 
     def _through(self, atom: Atom, known: Binding) -> Iterator[tuple[Rule, Absence]]:
         if atom.pred == TICK or not self.safety.is_open(atom.pred):

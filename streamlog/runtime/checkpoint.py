@@ -10,6 +10,8 @@ one removed. A crash at any moment leaves the newest complete one. Nothing in it
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -17,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from streamlog.runtime.engine import Engine, Saved
+from streamlog.runtime.engine import Engine
 from streamlog.runtime.envelope import (
     CheckpointError,
     difference,
@@ -26,8 +28,9 @@ from streamlog.runtime.envelope import (
     sealed,
     sha256,
 )
-from streamlog.runtime.executor import Row
+from streamlog.runtime.executor import Row, Saved
 from streamlog.runtime.lock import PRIVATE, private
+from streamlog.runtime.query import in_order
 from streamlog.runtime.segments import Segment, packed, unpacked
 
 MANIFEST, ROWS, BEGUN = "manifest.json", "rows.arrow", "begun.json"
@@ -35,6 +38,12 @@ _NAME = re.compile(r"checkpoint-([0-9]{12})")
 
 
 # ----------------------------------------------------------------------------------- saving
+
+
+def tables_checksum(engine: Engine) -> str:
+    """Of the tables' rows: what was answered rests on them."""
+    tables = {name: in_order(rows) for name, rows in sorted(engine.tables.items())}
+    return hashlib.sha256(json.dumps(tables, default=repr).encode()).hexdigest()
 
 
 def save(engine: Engine, folder: Path, extra: Mapping[str, Any] | None = None) -> Path:
@@ -67,7 +76,7 @@ def save(engine: Engine, folder: Path, extra: Mapping[str, Any] | None = None) -
     body = {
         "number": number,
         "program": fingerprint(engine.program),
-        "inputs": engine.tables_sha256,
+        "inputs": tables_checksum(engine),
         "tables": sorted(saved.tables),
         "figures": saved.figures,
         "extra": dict(extra or {}),
@@ -133,7 +142,7 @@ def load(engine: Engine, folder: Path) -> Mapping[str, Any] | None:
     body = _opened(path / MANIFEST)
     if reason := difference(engine.program, body["program"]):
         raise CheckpointError(f"'{path}' {reason}")
-    if body["inputs"] != engine.tables_sha256:
+    if body["inputs"] != tables_checksum(engine):
         raise CheckpointError(f"'{path}' was made with other rows in the program's tables")
     tables: dict[str, list[Segment]] = {name: [] for name in body["tables"]}
     data = _read(path / ROWS)

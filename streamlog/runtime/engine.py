@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
-from attrs import frozen
-
 from streamlog.analysis.builtins import TICK
-from streamlog.analysis.schema import Kind
 from streamlog.compiler import Program
 from streamlog.diagnostics import did_you_mean
 from streamlog.runtime.executor import (
@@ -24,17 +18,18 @@ from streamlog.runtime.executor import (
     Measured,
     Resumable,
     Row,
+    Saved,
 )
 from streamlog.runtime.history import History
 from streamlog.runtime.ingest import Check, Checker, RawRow, Reject
 from streamlog.runtime.missing_inputs import check_inputs
-from streamlog.runtime.progress import Progress
+from streamlog.runtime.progress import Clock, Progress
 from streamlog.runtime.python_functions import check_allowed
 from streamlog.runtime.query import Binding, QueryError, Question, answer, in_order, prepared
-from streamlog.runtime.reorder import Buffer
-from streamlog.runtime.report import Late, Report, Skipped, StreamCount
+from streamlog.runtime.report import Late, Report, Skipped, StreamCount, too_far_ahead
+from streamlog.runtime.several_timelines import Judge, buffer_of, leaving
 from streamlog.runtime.status import Held, held
-from streamlog.runtime.values import moment, to_time
+from streamlog.runtime.values import to_time
 from streamlog.syntax.ast import FIRST_INSTANT, LAST_INSTANT, LOGICAL_TIME, Type
 
 _NO_TABLES: Mapping[str, Iterable[RawRow]] = MappingProxyType({})
@@ -42,14 +37,6 @@ _NO_TABLES: Mapping[str, Iterable[RawRow]] = MappingProxyType({})
 
 class EngineError(Exception):
     """An engine was asked for something that it cannot do."""
-
-
-@frozen
-class Saved:
-    """An engine's state as data: figures that JSON can hold, and rows by table."""
-
-    figures: Mapping[str, Any]
-    tables: Mapping[str, Sequence[Row]]
 
 
 class Engine:
@@ -86,12 +73,8 @@ class Engine:
         self._error_rules = {p: rule.span.place for p, rule in (program.errors or {}).items()}
         self._skipped = dict.fromkeys(self._error_rules.values(), 0)
         self.progress = Progress.of(program)
-        self.buffers = {stream: Buffer() for stream in self.schema.streams}
-        self.checkers = {
-            name: Checker(program, name)
-            for name, p in self.schema.predicates.items()
-            if p.kind is not Kind.DERIVED
-        }
+        self.buffers = {s: buffer_of(self.progress.timelines(s)) for s in self.schema.streams}
+        self.checkers = {name: Checker(program, name) for name in self.schema.inputs}
         self._rows = dict.fromkeys(self.checkers, 0)
         self._late = dict.fromkeys(self.checkers, 0)
         self._rejected = dict.fromkeys(self.checkers, 0)
@@ -100,7 +83,9 @@ class Engine:
         self._steps = self._state = self._state_high = 0
         self._broken: str | None = None
         # Kept in the order they came; `facts` sorts.
-        self._memory: dict[str, list[Row]] = {name: [] for name in self.schema.predicates}
+        self._memory: dict[str, list[Row]] = {
+            name: [] for name, p in self.schema.predicates.items() if p.view is None
+        }
         self._history = History(program)
         self.tables = self._load_tables(tables, checked)
         self.executor: Executor = executor(program.closed, self.tables, limits or Limits())
@@ -124,6 +109,9 @@ class Engine:
     def _push(
         self, stream: str, rows: Iterable[RawRow | Reject], check: Check, *, trusted: bool
     ) -> None:
+        if stream in self.schema.views:
+            self._push_on_several(stream, rows, check, trusted=trusted)
+            return
         clock = self.progress[stream]
         append = self.buffers[stream].fresh.append
         progress, latest, slack = clock.progress, clock.seen, clock.slack
@@ -140,12 +128,12 @@ class Engine:
                 time = row[0]
                 if time < progress:
                     self._late[stream] += 1
-                    self.late.append(Late(stream, row, progress, self.clock(stream)))
+                    self.late.append(Late(stream, row, progress, self.clock(stream), stream))
                     continue
                 if time > latest:
                     if horizon is not None:
                         if BEGIN < known < time - horizon:
-                            self._reject(self._doubted(stream, row, known))
+                            self._reject(self._doubted(stream, row, clock, known))
                             continue
                         known = max(known, time)
                     latest = time
@@ -156,26 +144,52 @@ class Engine:
             self._rows[stream] += count
             self.progress.saw(clock, latest, progress)
 
+    def _push_on_several(
+        self, stream: str, rows: Iterable[RawRow | Reject], check: Check, *, trusted: bool
+    ) -> None:
+        """Of a stream with several timelines."""
+        append, judge = self.buffers[stream].fresh.append, Judge(self.progress, stream, trusted)
+        count = 0
+        try:
+            for raw in rows:
+                count += 1
+                row: Any = check(raw)
+                if row.__class__ is Reject:
+                    self._reject(row)
+                elif late := judge.late(row):
+                    self._late[stream] += 1
+                    clock, passed = late
+                    name, column = clock.stream, clock.column
+                    self.late.append(Late(stream, row, passed, self.clock(name), name, column))
+                elif doubted := judge.doubted(row):
+                    self._reject(self._doubted(stream, row, *doubted))
+                else:
+                    judge.take(row)
+                    append(row)
+        finally:
+            self._rows[stream] += count
+            judge.done()
+
     def _reject(self, reject: Reject) -> None:
         self._rejected[reject.stream] += 1
         self.rejects.append(reject)
 
-    def _doubted(self, stream: str, row: Row, known: int) -> Reject:
-        clock = self.clock(stream)
-        option = self.schema[stream].option("horizon")
-        assert option is not None
-        reason = (
-            f"{moment(int(row[0]), clock)} is more than the horizon of {option.span.text[8:]} "
-            f"after {moment(known, clock)}, the latest time known"
-        )
-        return Reject(stream, row, reason)
+    def _doubted(self, stream: str, row: Row, clock: Clock, known: int) -> Reject:
+        horizon = self.schema[clock.stream].option("horizon")
+        assert horizon is not None
+        type_ = self.clock(clock.stream)
+        return Reject(stream, row, too_far_ahead(row, clock, type_, known, horizon))
 
     def advance(self, time: int | str, stream: str | None = None) -> None:
-        """Nothing earlier than `time` will come any more, in one stream or in all."""
+        """Nothing earlier than `time` will come any more, in one stream, on one timeline
+        (`report.sys`) or in all streams."""
         at = time if type(time) is int else to_time(time)
         if not FIRST_INSTANT <= at <= LAST_INSTANT:
             raise EngineError(f"{time} is not a valid timestamp: {LOGICAL_TIME}")
-        self.progress.advance(at, stream if stream is None else self._stream(stream))
+        if stream is not None:
+            stream = self.schema.timeline(stream) or stream
+            self._stream(self.schema.stream_of(stream))
+        self.progress.advance(at, stream)
 
     def tick(self, stream: str, reading: int | str) -> None:
         """The wall clock has had this reading, and all rows of the stream that had come by then
@@ -207,7 +221,7 @@ class Engine:
         if self._broken:
             raise EngineError(f"an earlier step was cut short: {self._broken}")
         progress = self.progress.values()
-        arrived = {s: b.take(progress[s]) for s, b in self.buffers.items()}
+        arrived = leaving(self.buffers, self.progress, self.schema.views)
         try:
             released = self.executor.step(arrived, progress)
         except BaseException as error:
@@ -251,6 +265,8 @@ class Engine:
             raise QueryError(f"`{name}` has infinitely many answers; ask about particular values")
         if name in self.tables:
             return in_order(self.tables[name])
+        if (view := self.schema[name].view) is not None:
+            return in_order(map(view.of_row, self.facts(view.of)))
         if not self.remembers:
             raise QueryError(f"this engine does not remember the facts of `{name}`")
         held = self.buffers[name].rows() if name in self.buffers else []
@@ -382,13 +398,6 @@ class Engine:
             )
         return self.executor
 
-    @cached_property
-    def tables_sha256(self) -> str:
-        """A checksum of the tables' rows: what was answered rests on them."""
-        tables = {name: in_order(rows) for name, rows in sorted(self.tables.items())}
-        text = json.dumps(tables, default=repr)
-        return hashlib.sha256(text.encode()).hexdigest()
-
     # -------------------------------------------------------------------------- inside
 
     def _stream(self, name: str) -> str:
@@ -410,32 +419,28 @@ class Engine:
         self, given: Mapping[str, Iterable[RawRow]], checked: bool
     ) -> dict[str, list[Row]]:
         """The program's own facts, and the rows given; each row once."""
-        tables: dict[str, dict[Row, None]] = {
-            name: {} for name, p in self.schema.predicates.items() if p.kind is Kind.TABLE
-        }
+        names = [n for n in self.schema.inputs if n not in self.buffers]
         for name in given:
-            if self._predicate(name) not in tables:
+            if self._predicate(name) not in names:
                 raise EngineError(f"`{name}` is not a table")
-        for name, rows in tables.items():
-            checker = self.checkers[name]
-            own = map(checker.fact, self._facts_of(name))
-            raw = given.get(name, ())
-            read = chain.from_iterable(map(checker.rows, raw))
-            found = map(checker.fact, raw) if checked else read
-            for row in (*own, *found):
-                self._rows[name] += 1
-                if isinstance(row, Reject):
-                    self._reject(row)
-                else:
-                    rows[row] = None
-        return {name: list(rows) for name, rows in tables.items()}
+        return {name: list(self._table(name, given.get(name, ()), checked)) for name in names}
 
-    def _facts_of(self, name: str) -> list[Row]:
-        return [fact.row for fact in self.schema.facts_of.get(name, ())]
+    def _table(self, name: str, given: Iterable[RawRow], checked: bool) -> dict[Row, None]:
+        rows: dict[Row, None] = {}
+        checker = self.checkers[name]
+        rows_of = chain.from_iterable(map(checker.rows, given))
+        read = map(checker.fact, given) if checked else rows_of
+        for row in (*map(checker.fact, self.schema.rows_of(name)), *read):
+            self._rows[name] += 1
+            if isinstance(row, Reject):
+                self._reject(row)
+            else:
+                rows[row] = None
+        return rows
 
     def _push_facts(self) -> None:
         """The program's facts come first, in the order of their times over all streams."""
-        facts = [(row, stream) for stream in self.buffers for row in self._facts_of(stream)]
+        facts = [(row, stream) for stream in self.buffers for row in self.schema.rows_of(stream)]
         facts.sort(key=lambda fact: fact[0][0])
         for row, stream in facts:
             self._push(stream, (row,), self.checkers[stream].fact, trusted=True)

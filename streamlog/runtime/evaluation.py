@@ -293,7 +293,8 @@ class Evaluation(ABC, Generic[R]):
         return rows if old is None else self.without(rows, old)
 
     def times(self, arrived: Mapping[str, R]) -> R:
-        found = [self.times_of(r) for s, r in arrived.items() if self.schema.is_temporal(s)]
+        streams = [s for s in self.schema.streams if s in arrived]
+        found = [self.times_of(arrived[s]) for s in streams]
         return self.union(found) if found else self.frame(TICK, [])
 
     # ------------------------------------------------------------------------ what queries do

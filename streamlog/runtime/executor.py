@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from attrs import define, frozen
 
@@ -58,7 +58,9 @@ class Executor(Protocol):
         """Take new rows of the streams and the streams' new progress.
 
         Rows of one stream come in the order of their times, over all steps, none twice, none
-        earlier than the progress the stream had before and none later than the new one.
+        earlier than the progress the stream had before and none later than the new one. Those of
+        a stream with several timelines come under the name of each, when one of them has passed
+        them; on another they may lie later.
         Returns the rows of every derived predicate that have become certain.
         """
 
@@ -75,6 +77,14 @@ class Resumable(Executor, Protocol):
 
     def load(self, saved: Mapping[str, list[Row]]) -> None:
         """Continue from what `save` returned, in an executor of the same program."""
+
+
+@frozen
+class Saved:
+    """An engine's state as data: figures that JSON can hold, and rows by table."""
+
+    figures: Mapping[str, Any]
+    tables: Mapping[str, Sequence[Row]]
 
 
 @runtime_checkable

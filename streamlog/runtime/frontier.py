@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from streamlog.analysis.builtins import TICK
-from streamlog.analysis.contract import Contract
+from streamlog.analysis.contract import Contract, Delay, Waits
+from streamlog.analysis.schema import Schema
 from streamlog.plan.steps import Reader, RulePlan
 from streamlog.runtime.executor import BEGIN, END
 
 
-def delays(contract: Contract, streams: Collection[str]) -> dict[str, dict[str, int | None]]:
-    """By predicate and stream, how far beyond a fact the stream must have come for the fact to be
-    certain; None: to its end."""
-    derived = {p.predicate.name: {d.stream: d.by for d in p.delays} for p in contract.predicates}
-    return derived | {s: {s: 0} for s in streams} | {TICK: dict.fromkeys(streams, 0)}
+def delays(contract: Contract, schema: Schema) -> dict[str, tuple[Delay, ...]]:
+    """By predicate, how far beyond a fact each stream must have come for the fact to be certain."""
+    derived = {p.predicate.name: p.delays for p in contract.predicates}
+    timelines = {name: (Delay(name, 0, None),) for name in schema.timelines}
+    return derived | timelines | {TICK: tuple(Delay(s, 0, None) for s in schema.streams)}
 
 
 class Frontiers:
     """`complete(p)` is the time before which everything of p is known: the least, over the
     streams it depends on, of the stream's progress minus the delay (TSA's propagation)."""
 
-    def __init__(self, contract: Contract, streams: Collection[str]) -> None:
-        self._delays = delays(contract, streams)
+    def __init__(self, contract: Contract, schema: Schema) -> None:
+        self._delays = delays(contract, schema)
         self._complete: dict[str, int] = {}
         self.move({})  # nothing has come
 
     def move(self, progress: Mapping[str, int]) -> None:
+        def come(timeline: str) -> int:
+            return progress.get(timeline, BEGIN)
+
         self._complete = {
-            pred: min((_back(progress.get(s, BEGIN), by) for s, by in mine.items()), default=END)
+            pred: min((_permitted(d.ways, come) for d in mine), default=END)
             for pred, mine in self._delays.items()
         }
 
@@ -37,21 +41,37 @@ class Frontiers:
 
     def foresight(self, pred: str) -> int:
         """How far beyond the progress of its streams a predicate is complete."""
-        behind = self._delays.get(pred, {}).values()
+        behind = [delay.by for delay in self._delays.get(pred, ())]
         if not behind or None in behind:
             return 0
         return max(0, -max(by for by in behind if by is not None))
 
     def limit(self, rule: RulePlan) -> int:
         """Candidates of a conjunction earlier than this can be decided."""
-        return min((_back(self.complete(a.pred), a.ahead) for a in rule.awaits), default=END)
+        return min((_permitted(a.ways, self.complete) for a in rule.awaits), default=END)
 
     def horizon(self, readers: Iterable[Reader]) -> int:
         """Rows earlier than this are needed by none of the readers."""
-        return min(
-            (BEGIN if r.back is None else _on(self.complete(r.pred), r.back) for r in readers),
-            default=END,
+        return min((self._since(r, r.back) for r in readers), default=END)
+
+    def elsewhere(self, readers: Iterable[Reader]) -> tuple[Mapping[int, int], ...]:
+        """By reader, from when on rows are needed, by the column of their timestamp: a row counts
+        if it lies there on each. Empty where timestamps say no more than `horizon`."""
+        readers = tuple(readers)
+        if not any(r.elsewhere for r in readers):
+            return ()
+        return tuple(
+            {column: self._since(r, back) for column, back in ((0, r.back), *r.elsewhere)}
+            for r in readers
         )
+
+    def _since(self, reader: Reader, back: int | None) -> int:
+        return BEGIN if back is None else _on(self.complete(reader.pred), back)
+
+
+def _permitted(ways: Waits, progress: Callable[[str], int]) -> int:
+    """Before when what waits in these ways is certain; each is enough."""
+    return max(_back(progress(name), by) for name, by in ways)
 
 
 def _back(progress: int, by: int | None) -> int:

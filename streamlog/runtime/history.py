@@ -39,6 +39,8 @@ class History:
         for stream, span in self.spans.items():
             rows = self.rows[stream]
             rows += arrived.get(stream, ())
+            if progress.timelines(stream)[1:]:  # in no order
+                rows.sort(key=itemgetter(0))
             del rows[: bisect_right(rows, progress[stream].reached - span, key=itemgetter(0))]
 
     def require(self, program: Program, query: Query, progress: Progress) -> None:

@@ -14,7 +14,8 @@ def check_inputs(program: Program, given: Collection[str], way_out: str) -> None
     """Raise `SourceError` if rules read a stream or table that is not given and has no facts
     either. `{name}` in the way out stands for the first of them."""
     schema = program.schema
-    read = {atom.pred for rule in program.closed.schema.rules for atom in atoms(rule.body)}
+    goals = (atom for rule in program.closed.schema.rules for atom in atoms(rule.body))
+    read = {schema.stream_of(atom.pred) for atom in goals}
     missing = [
         schema[name]
         for name in schema.inputs

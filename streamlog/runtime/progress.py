@@ -1,4 +1,5 @@
-"""How far each stream has come: everything earlier than its progress has arrived.
+"""How far each stream has come: everything earlier than its progress has arrived. A stream with
+several timelines has a clock for each.
 
 A fact at T moves its stream's progress to T - slack. `advance` and `end` move it by word. With
 `idle d`, a stream that is more than d behind the furthest other one is taken to be silent: its
@@ -13,7 +14,8 @@ that follows its inputs reads the wall clock; over complete data it says nothing
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
+from types import MappingProxyType
 
 from attrs import mutable
 
@@ -21,10 +23,13 @@ from streamlog.compiler import Program
 from streamlog.runtime.executor import BEGIN, END
 from streamlog.syntax.ast import ARRIVES_WITHIN, Type
 
+Views = Mapping[str, Iterable[str]]  # the other timelines of those streams that have several
+NO_VIEWS: Views = MappingProxyType({})
+
 
 @mutable
 class Clock:
-    """One stream's time."""
+    """One stream's time; of several timelines each has its own."""
 
     stream: str
     type: Type | None = None
@@ -32,6 +37,7 @@ class Clock:
     idle: int | None = None
     horizon: int | None = None
     within: int | None = None
+    column: int = 0  # of the stream, where its timestamps are
     progress: int = BEGIN
     seen: int = BEGIN  # the latest time of an accepted row
     reached: int = BEGIN  # the progress that facts and `advance` have made, `end` apart
@@ -41,12 +47,18 @@ class Clock:
     def last_seen(self) -> int | None:
         return None if self.seen == BEGIN else self.seen
 
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the one that is compared with those of other streams."""
+        return self.column == 0
+
 
 class Progress:
     """The clocks of all streams, and how one moves another."""
 
-    def __init__(self, clocks: Iterable[Clock]) -> None:
+    def __init__(self, clocks: Iterable[Clock], views: Views = NO_VIEWS) -> None:
         self.clocks = {c.stream: c for c in clocks}
+        self._views = views
         self._idle = [c for c in self.clocks.values() if c.idle is not None]
 
     @staticmethod
@@ -58,7 +70,11 @@ class Progress:
             found = schema[stream].option(name)
             return None if found is None else int(found.value.value)
 
-        return Progress(
+        def column(stream: str) -> int:
+            view = schema[stream].view
+            return 0 if view is None else view.column
+
+        clocks = (
             Clock(
                 stream,
                 types.get(stream),
@@ -66,9 +82,11 @@ class Progress:
                 option(stream, "idle"),
                 option(stream, "horizon"),
                 option(stream, ARRIVES_WITHIN),
+                column(stream),
             )
-            for stream in schema.streams
+            for stream in schema.timelines
         )
+        return Progress(clocks, schema.views)
 
     @property
     def independent(self) -> bool:
@@ -79,13 +97,19 @@ class Progress:
     def __getitem__(self, stream: str) -> Clock:
         return self.clocks[stream]
 
+    def timelines(self, stream: str) -> tuple[Clock, ...]:
+        """The clocks of a stream, that of its first column first."""
+        return tuple(self.clocks[name] for name in (stream, *self._views.get(stream, ())))
+
     def values(self) -> dict[str, int]:
         return {name: clock.progress for name, clock in self.clocks.items()}
 
     def known(self, stream: str) -> int:
         """The latest time that this stream's rows, or any stream's progress, vouch for."""
         clock = self.clocks[stream]
-        others = (c.reached for c in self.clocks.values() if c.type is clock.type)
+        if not clock.is_first:
+            return max(clock.seen, clock.reached)
+        others = (c.reached for c in self.clocks.values() if c.is_first and c.type is clock.type)
         return max(clock.seen, *others)
 
     def saw(self, clock: Clock, latest: int, progress: int, *, lift: bool = True) -> None:
@@ -110,7 +134,7 @@ class Progress:
         return any(self._followed(clock) > clock.progress for clock in self._idle)
 
     def advance(self, time: int, stream: str | None = None) -> None:
-        """Nothing earlier than `time` will come any more, in one stream or in all."""
+        """Nothing earlier than `time` will come any more, in one stream or timeline or in all."""
         for clock in [self.clocks[stream]] if stream else self.clocks.values():
             if not clock.ended and time > clock.progress:
                 clock.progress = clock.reached = time
@@ -123,13 +147,13 @@ class Progress:
 
     def tick(self, reading: int, stream: str) -> None:
         """Of a stream, all rows that had come when the wall clock had this reading are here."""
-        within = self.clocks[stream].within
-        if within is not None:
-            self.advance(reading - within, stream)
+        for clock in self.timelines(stream):
+            if clock.within is not None:
+                self.advance(reading - clock.within, clock.stream)
 
     def end(self, stream: str | None = None) -> None:
         """Nothing will come any more, in one stream or in all."""
-        for clock in [self.clocks[stream]] if stream else self.clocks.values():
+        for clock in self.timelines(stream) if stream else self.clocks.values():
             clock.progress, clock.ended = END, True
 
     def _lift(self) -> None:
@@ -145,6 +169,8 @@ class Progress:
         """How far a silent stream is taken to be."""
         assert clock.idle is not None
         others = (
-            c.reached for c in self.clocks.values() if c is not clock and c.type is clock.type
+            c.reached
+            for c in self.clocks.values()
+            if c is not clock and c.is_first and c.type is clock.type
         )
         return max(others, default=BEGIN) - clock.idle

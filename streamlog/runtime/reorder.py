@@ -42,12 +42,13 @@ class Buffer:
         self.fresh, self._held, self._edge = [], list(rows), set(edge)
         self.duplicates = duplicates
 
-    def take(self, progress: int) -> list[Row]:
+    def take(self, *progress: int) -> list[Row]:
         """The rows up to and at the stream's progress, in the order of their times; rows of the
         same time in the order in which they came."""
+        (at,) = progress
         self._merge()
         held = self._held
-        cut = bisect_right(held, progress, key=_time) if held else 0
+        cut = bisect_right(held, at, key=_time) if held else 0
         leaving = held[:cut]
         self._undo = (leaving, held, self._edge, self.duplicates)
         if not cut:
@@ -58,9 +59,8 @@ class Buffer:
         if edge and not edge.isdisjoint(unique):
             unique = [row for row in unique if row not in edge]
         self.duplicates += cut - len(unique)
-        at = bisect_left(unique, progress, key=_time)
-        last = unique[at:]
-        stays = bool(edge) and next(iter(edge))[0] == progress
+        last = unique[bisect_left(unique, at, key=_time) :]
+        stays = bool(edge) and next(iter(edge))[0] == at
         self._edge = edge.union(last) if stays else set(last)
         return unique
 
@@ -71,8 +71,9 @@ class Buffer:
             self._held = held if leaving else self._held
             self._undo = None
 
-    def earliest(self) -> int | None:
+    def earliest(self, column: int = 0) -> int | None:
         """The time of the first row that is held."""
+        assert column == 0
         self._merge()
         return int(self._held[0][0]) if self._held else None
 

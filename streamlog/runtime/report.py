@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from streamlog.runtime.executor import END, Row
+from streamlog.runtime.progress import Clock
 from streamlog.runtime.values import moment
-from streamlog.syntax.ast import Type
+from streamlog.syntax.ast import Option, Type
 
 
 @frozen
@@ -19,13 +20,25 @@ class Late:
     row: Row
     progress: int
     clock: Type | None
+    timeline: str  # which has passed it
+    column: int = 0  # with the timestamp
 
     @property
     def reason(self) -> str:
         if self.progress >= END:
             return f"`{self.stream}` has ended"
-        row, passed = moment(int(self.row[0]), self.clock), moment(self.progress, self.clock)
-        return f"{row} is earlier than {passed}, which `{self.stream}` has passed"
+        row = moment(int(self.row[self.column]), self.clock)
+        passed = moment(self.progress, self.clock)
+        return f"{row} is earlier than {passed}, which `{self.timeline}` has passed"
+
+
+def too_far_ahead(row: Row, clock: Clock, type_: Type | None, known: int, horizon: Option) -> str:
+    """Why a row is doubted."""
+    time = moment(int(row[clock.column]), type_)
+    return (
+        f"{time} is more than the horizon of {horizon.span.text[8:]} after "
+        f"{moment(known, type_)}, the latest time known"
+    )
 
 
 @frozen

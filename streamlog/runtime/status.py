@@ -9,8 +9,9 @@ from attrs import frozen
 from streamlog.analysis.contract import Delay, PredicateContract, Released
 from streamlog.compiler import Program
 from streamlog.runtime.executor import BEGIN, END, Row
-from streamlog.runtime.progress import Clock, Progress
+from streamlog.runtime.progress import Progress
 from streamlog.runtime.reorder import Buffer
+from streamlog.runtime.several_timelines import SeveralTimelines
 from streamlog.runtime.values import moment
 from streamlog.syntax.ast import Type
 
@@ -47,7 +48,7 @@ class Held:
 def held(
     program: Program,
     progress: Progress,
-    buffers: Mapping[str, Buffer],
+    buffers: Mapping[str, Buffer | SeveralTimelines],
     holding: Mapping[str, list[Row]],
     clock: Callable[[str], Type | None],
 ) -> tuple[Held, ...]:
@@ -59,17 +60,17 @@ def held(
         waiting = [d for d in promised.delays if progress[d.stream].progress < END]
         if not waiting:
             continue
-        # p(T) is final when every stream has passed T + delay.
-        slowest = min(waiting, key=lambda d: (_permits(d, progress[d.stream]), d.stream))
-        behind = progress[slowest.stream]
-        complete = _permits(slowest, behind)
-        times = list(_events(promised, buffers, holding, complete))
+        # p(T) is final when every stream has passed T + delay, on one of its timelines.
+        best = [_best(delay, progress) for delay in waiting]
+        complete, stream, by = min(best, key=lambda way: way[:2])
+        behind = progress[stream]
+        times = list(_events(promised, progress, buffers, holding, complete))
         at = min(times, default=None)
-        needs = None if at is None or slowest.by is None else at + slowest.by
+        needs = None if at is None or by is None else at + by
         found.append(
             Held(
                 name,
-                slowest.stream,
+                stream,
                 complete,
                 at,
                 needs,
@@ -81,20 +82,27 @@ def held(
     return tuple(found)
 
 
-def _permits(delay: Delay, clock: Clock) -> int:
-    """Where the answers begin that this stream does not let be decided yet."""
-    return BEGIN if delay.by is None else clock.progress - delay.by
+def _best(delay: Delay, progress: Progress) -> tuple[int, str, int | None]:
+    """Where the answers begin that this stream does not let be decided yet; by which of its
+    timelines, and how far that lies behind."""
+    ways = (
+        (BEGIN if by is None else progress[name].progress - by, name, by) for name, by in delay.ways
+    )
+    return max(ways, key=lambda way: way[0])
 
 
 def _events(
     promised: PredicateContract,
-    buffers: Mapping[str, Buffer],
+    progress: Progress,
+    buffers: Mapping[str, Buffer | SeveralTimelines],
     holding: Mapping[str, list[Row]],
     complete: int,
 ) -> Iterator[int]:
     """The times at which something has come that may still make an answer."""
     for delay in promised.delays:
-        earliest = buffers[delay.stream].earliest()
+        clock = progress[delay.stream]
+        stream = next(s for s in buffers if clock in progress.timelines(s))
+        earliest = buffers[stream].earliest(clock.column)
         if earliest is not None:
             yield earliest
         if promised.released is Released.CLOSE:

@@ -373,11 +373,17 @@ class _Search:
     def _waits(self, fact: Fact) -> Iterator[Wait]:
         """The streams that have not passed what the fact's decision needs."""
         time = fact.row[0] if self.schema.is_temporal(fact.pred) else None
-        for stream, by in self.absences.delays[fact.pred].items():
-            progress = self.engine.progress[stream].progress
-            needs = time + by if isinstance(time, int) and by is not None else None
-            if progress < END and (needs is None or progress <= needs):
-                yield Wait(stream, needs, progress)
+        for delay in self.absences.delays[fact.pred]:
+            waits = [
+                Wait(
+                    timeline,
+                    time + by if isinstance(time, int) and by is not None else None,
+                    self.engine.progress[timeline].progress,
+                )
+                for timeline, by in delay.ways
+            ]
+            if all(w.progress < END and (w.needs is None or w.progress <= w.needs) for w in waits):
+                yield waits[0]
 
     def origin(self, fact: Fact) -> Origin:
         if fact.pred == TICK:

@@ -6,7 +6,7 @@ Each row is checked where it is read and packed (`wire`) under its stream's name
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from attrs import frozen
@@ -23,6 +23,9 @@ from streamlog.spark.format_sql import as_written
 from streamlog.spark.ingest import ODD, PLACE, REASON, TEXT
 from streamlog.syntax.ast import Type
 
+Timelines = Sequence[Clock]  # of one stream, that of its first column first
+Limits = Mapping[str, int]  # by timeline, the latest time to believe
+
 
 @frozen
 class Seen:
@@ -31,7 +34,7 @@ class Seen:
     rows: int
     rejected: int
     late: int
-    latest: int | None  # the latest time of a good row
+    latest: tuple[int | None, ...]  # by timeline, the latest time of a row that counts
     odd: str | None  # about one of them
 
 
@@ -55,34 +58,59 @@ def _of(stream: str) -> Column:
     return F.col(wire.TABLE) == stream
 
 
-def _good(clock: Clock) -> Column:
-    return _of(clock.stream) & F.col(REASON).isNull()
+def _good(stream: str) -> Column:
+    return _of(stream) & F.col(REASON).isNull()
 
 
-def look(new: DataFrame, clocks: Iterable[Clock]) -> dict[str, Seen]:
+def _at(clock: Clock) -> Column:
+    """A row's time, in packed form."""
+    return F.col(f"i{clock.column}")
+
+
+def _late(clock: Clock) -> Column:
+    return _at(clock) < clamped(clock.progress)
+
+
+def _is_late(timelines: Timelines) -> Column:
+    return reduce(Column.__or__, map(_late, timelines))
+
+
+def look(new: DataFrame, streams: Mapping[str, Timelines]) -> dict[str, Seen]:
     """One job: how many rows, how far in time."""
     found: dict[str, list[Column]] = {}
-    for clock in clocks:
-        late = F.col("i0") < clamped(clock.progress)
-        found[clock.stream] = [
-            F.count_if(_of(clock.stream)),
-            F.count_if(_of(clock.stream) & F.col(REASON).isNotNull()),
-            F.count_if(_good(clock) & late),
-            F.max(F.when(_good(clock), F.col("i0"))),
-            F.min(F.when(_good(clock), F.col(ODD))),
+    for stream, timelines in streams.items():
+        good, late = _good(stream), _is_late(timelines)
+        found[stream] = [
+            F.count_if(_of(stream)),
+            F.count_if(_of(stream) & F.col(REASON).isNotNull()),
+            F.count_if(good & late),
+            F.min(F.when(good, F.col(ODD))),
+            *(F.max(F.when(good & ~late, _at(clock))) for clock in timelines),
         ]
     columns = [c for columns in found.values() for c in columns]
     row = new.agg(*(c.alias(f"x{i}") for i, c in enumerate(columns))).first()
     assert row is not None
     values = iter(row)
-    return {stream: Seen(*(next(values) for _ in columns)) for stream, columns in found.items()}
+    seen: dict[str, Seen] = {}
+    for stream, columns in found.items():
+        rows, rejected, late, odd, *latest = (next(values) for _ in columns)
+        seen[stream] = Seen(rows, rejected, late, tuple(latest), odd)
+    return seen
 
 
-def believed(new: DataFrame, clock: Clock, known: int) -> int | None:
+def reach(new: DataFrame, timelines: Timelines, limits: Limits) -> tuple[int | None, ...]:
+    """One job: how far the rows go that are believed."""
+    rows = _accepted(new, timelines, limits)
+    found = rows.agg(*(F.max(_at(c)).alias(f"x{i}") for i, c in enumerate(timelines))).first()
+    assert found is not None
+    return tuple(found)
+
+
+def believed(new: DataFrame, stream: str, clock: Clock, known: int) -> int | None:
     """With a horizon: the latest time to believe. A row may be as much later than everything
     before it as the horizon says; what lies beyond a wider gap is doubted."""
     assert clock.horizon is not None
-    times = new.where(_good(clock)).select(F.col("i0").alias("at")).distinct()
+    times = new.where(_good(stream)).select(_at(clock).alias("at")).distinct()
     if known > BEGIN:
         times = times.where(F.col("at") > known)
     before = F.lag("at", 1, known if known > BEGIN else None).over(W.orderBy("at"))
@@ -92,14 +120,19 @@ def believed(new: DataFrame, clock: Clock, known: int) -> int | None:
     return None if row is None or row[0] is None else int(row[0])
 
 
-def rows_of(new: DataFrame, clock: Clock, types: ColumnTypes, latest: int | None) -> DataFrame:
-    """The good rows of a stream that are not late."""
-    rows = new.where(_good(clock))
-    if clock.progress > BEGIN:
-        rows = rows.where(F.col("i0") >= clamped(clock.progress))
-    if latest is not None:
-        rows = rows.where(F.col("i0") <= latest)
-    return _unpacked(rows, clock, types)
+def rows_of(new: DataFrame, timelines: Timelines, types: ColumnTypes, limits: Limits) -> DataFrame:
+    """The good rows of a stream that are neither late nor doubted."""
+    return _unpacked(_accepted(new, timelines, limits), timelines[0].stream, types)
+
+
+def _accepted(new: DataFrame, timelines: Timelines, limits: Limits) -> DataFrame:
+    rows = new.where(_good(timelines[0].stream))
+    for clock in timelines:
+        if clock.progress > BEGIN:
+            rows = rows.where(~_late(clock))
+        if clock.stream in limits:
+            rows = rows.where(_at(clock) <= limits[clock.stream])
+    return rows
 
 
 def bad_files(new: DataFrame, streams: Sequence[str]) -> dict[str, list[str]]:
@@ -115,29 +148,34 @@ def rejects_of(new: DataFrame, stream: str) -> DataFrame:
     return _report(bad, F.lit(stream), F.col(PLACE), F.col(REASON), F.col(TEXT))
 
 
-def doubted_of(new: DataFrame, clock: Clock, types: ColumnTypes, latest: int) -> DataFrame:
+def doubted_of(
+    new: DataFrame, stream: str, clock: Clock, types: ColumnTypes, latest: int
+) -> DataFrame:
     assert clock.horizon is not None
-    rows = _unpacked(new.where(_good(clock) & (F.col("i0") > latest)), clock, types)
+    rows = _unpacked(new.where(_good(stream) & (_at(clock) > latest)), stream, types)
     reason = F.concat(
-        _moment("c0", clock),
+        _moment(f"c{clock.column}", clock),
         F.lit(" is more than the horizon after "),
         _moment(f"{latest}L", clock),
         F.lit(", the latest time known"),
     )
-    return _report(rows, F.lit(clock.stream), F.lit(""), reason, _text(types[clock.stream]))
+    return _report(rows, F.lit(stream), F.lit(""), reason, _text(types[stream]))
 
 
-def late_of(new: DataFrame, clock: Clock, types: ColumnTypes) -> DataFrame:
-    rows = new.where(_good(clock) & (F.col("i0") < clamped(clock.progress)))
-    rows = _unpacked(rows, clock, types)
-    passed = F.lit(f", which `{clock.stream}` has passed")
-    at, progress = _moment("c0", clock), _moment(f"{clock.progress}L", clock)
-    reason = F.concat(at, F.lit(" is earlier than "), progress, passed)
-    return _report(rows, F.lit(clock.stream), F.lit(""), reason, _text(types[clock.stream]))
+def late_of(new: DataFrame, timelines: Timelines, types: ColumnTypes) -> DataFrame:
+    stream = timelines[0].stream
+    rows = _unpacked(new.where(_good(stream) & _is_late(timelines)), stream, types)
+    reasons = []
+    for clock in timelines:
+        passed = F.lit(f", which `{clock.stream}` has passed")
+        at, progress = _moment(f"c{clock.column}", clock), _moment(f"{clock.progress}L", clock)
+        reason = F.concat(at, F.lit(" is earlier than "), progress, passed)
+        reasons.append(F.when(F.col(f"c{clock.column}") < clamped(clock.progress), reason))
+    return _report(rows, F.lit(stream), F.lit(""), F.coalesce(*reasons), _text(types[stream]))
 
 
-def _unpacked(rows: DataFrame, clock: Clock, types: ColumnTypes) -> DataFrame:
-    return wire.unpacked(rows, clock.stream, types[clock.stream])
+def _unpacked(rows: DataFrame, stream: str, types: ColumnTypes) -> DataFrame:
+    return wire.unpacked(rows, stream, types[stream])
 
 
 def _report(rows: DataFrame, *columns: Column) -> DataFrame:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
 from attrs import field, frozen
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from streamlog.runtime.evaluation import clamped
 from streamlog.runtime.executor import BEGIN, END
-from streamlog.runtime.progress import Progress
+from streamlog.runtime.progress import Clock, Progress
 from streamlog.spark import arrival, wire
 from streamlog.spark.arrival import Seen
 from streamlog.spark.inputs import REPORT_TYPES, Inputs
@@ -35,29 +35,36 @@ class Arrivals:
     def take(self, new: DataFrame, *, is_first: bool) -> Arrived:
         """One job looks at the new rows (`arrival.united`). The order of rows within a micro-batch
         means nothing: a row is late if it is earlier than the progress its stream had before."""
-        spark, clocks = new.sparkSession, self.progress.clocks
-        seen = arrival.look(new, clocks.values())
+        spark = new.sparkSession
+        streams = {s: self.progress.timelines(s) for s in self.inputs.program.schema.streams}
+        seen = arrival.look(new, streams)
         come: dict[str, DataFrame] = {}
         rejected = [name for name, s in seen.items() if s.rejected]
         inputs = self.inputs.within(spark) if is_first or rejected else self.inputs
         bad = self._rejects(inputs, new, rejected)
         late: list[DataFrame] = []
         latest: dict[str, int | None] = {}
-        for stream, clock in clocks.items():
-            latest[stream] = seen[stream].latest
-            limit = None
-            if clock.horizon is not None and latest[stream] is not None:
-                limit = arrival.believed(new, clock, self.progress.known(stream))
-                if limit is not None:
-                    latest[stream] = limit
-                    bad.append(arrival.doubted_of(new, clock, self.types, limit))
+        for stream, timelines in streams.items():
+            reached, limits = seen[stream].latest, dict[str, int]()
+            for clock, at in zip(timelines, reached, strict=True):
+                if clock.horizon is not None and at is not None:
+                    known = self.progress.known(clock.stream)
+                    limit = arrival.believed(new, stream, clock, known)
+                    if limit is not None:
+                        limits[clock.stream] = limit
+                        bad.append(arrival.doubted_of(new, stream, clock, self.types, limit))
+            if limits and len(timelines) > 1:  # a row that one of them doubts moves none
+                reached = arrival.reach(new, timelines, limits)
+            elif limits:
+                reached = (limits[stream],)
+            latest |= dict(zip((c.stream for c in timelines), reached, strict=True))
             if seen[stream].rows:
-                come[stream] = arrival.rows_of(new, clock, self.types, limit)
+                come[stream] = arrival.rows_of(new, timelines, self.types, limits)
             if seen[stream].late:
-                late.append(arrival.late_of(new, clock, self.types))
+                late.append(arrival.late_of(new, timelines, self.types))
         before = self.progress.values()
-        for stream, clock in clocks.items():
-            at = latest[stream]
+        for clock in self.progress.clocks.values():
+            at = latest[clock.stream]
             if at is not None:
                 self.progress.saw(clock, at, max(clock.progress, at - clock.slack), lift=False)
         arrived = self._leaving(spark, come, before, inputs if is_first else None)
@@ -118,22 +125,36 @@ class Arrivals:
         stored = self.retained.stored
         facts = first.facts(self.types) if first is not None else {}
         arrived = Arrived(first.tables(self.types) if first is not None else {}, {})
-        for stream, clock in self.progress.clocks.items():
+        schema = self.inputs.program.schema
+        for stream in schema.streams:
+            timelines = self.progress.timelines(stream)
             held = stored(spark, BUFFER + stream, stream)
             parts = [come.get(stream), held, facts.get(stream)]
             rows = [part for part in parts if part is not None]
             if not rows:
                 continue
             waiting = reduce(DataFrame.unionAll, rows).distinct()
-            if clock.progress < END:
-                staying = waiting.where(F.col("c0") > clamped(clock.progress))
+            passed = _any_of(timelines, lambda c: _time(c) <= clamped(c.progress))
+            if timelines[0].progress < END:
+                staying = waiting.where(~passed)
                 arrived.shelves[BUFFER + stream] = self.retained.packed(staying, stream)
-            leaving = waiting.where(F.col("c0") <= clamped(clock.progress))
+            leaving = waiting.where(passed)
             old = stored(spark, ROWS + stream, stream)
             if old is not None:
-                edge = old.where(F.col("c0") >= clamped(before[stream]))
+                gone = _any_of(timelines, lambda c: _time(c) < clamped(before[c.stream]))
+                edge = old.where(~gone)
                 edge = edge.toDF(*(f"e{i}" for i in range(len(edge.columns))))
                 same = (f"{c} <=> e{i}" for i, c in enumerate(leaving.columns))
                 leaving = leaving.join(edge, on=F.expr(" AND ".join(same)), how="left_anti")
             arrived.rows[stream] = leaving
+            for name, view in schema.views.get(stream, {}).items():
+                arrived.rows[name] = wire.viewed(leaving, view)
         return arrived
+
+
+def _time(clock: Clock) -> Column:
+    return F.col(f"c{clock.column}")
+
+
+def _any_of(timelines: Sequence[Clock], test: Callable[[Clock], Column]) -> Column:
+    return reduce(Column.__or__, map(test, timelines))

@@ -139,6 +139,9 @@ def evaluate(
     spark, closed = given.spark, program.closed
     types = column_types(closed, given.types)
     rows = given.checked(types)
+    for stream, views in closed.schema.views.items():
+        if stream in rows:
+            rows |= {name: wire.viewed(rows[stream], view) for name, view in views.items()}
     missing = available(spark)
     if limits is not None and (limits.rounds, limits.rows) != (None, Limits().rows):
         missing = missing or "GraphFrames keeps to no limit of rounds or rows"
@@ -178,9 +181,9 @@ def evaluate(
 
 def _at_the_end(program: Planned, evaluation: Evaluation, rows: Mapping[str, DataFrame]) -> Moment:
     """All streams have ended. How far time was spoken of matters to timers alone."""
-    streams = program.schema.streams
+    streams = program.schema.timelines
     progress = dict.fromkeys(streams, END)
-    now = Frontiers(program.contract, streams)
+    now = Frontiers(program.contract, program.schema)
     now.move(progress)
     last = BEGIN
     if any(c.is_timer for c in program.plan.components):

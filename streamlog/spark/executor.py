@@ -101,8 +101,7 @@ class SparkExecutor:
         return {p: found for p, found in rows.items() if found and p != TICK}
 
     def _moment(self, arrived: Mapping[str, Sequence[Row]], progress: Mapping[str, int]) -> Moment:
-        contract, streams = self.program.contract, self.schema.streams
-        now = Frontiers(contract, streams)
+        now = Frontiers(self.program.contract, self.schema)
         now.move(progress)
         times = [int(rows[-1][0]) for rows in arrived.values() if rows]
         times += (at for at in progress.values() if at < END)

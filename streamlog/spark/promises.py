@@ -39,8 +39,9 @@ class Promises:
     def keep(self, silent: Collection[str]) -> None:
         """A micro-batch has nothing of these streams."""
         for stream in silent:
-            if stream in self._made:
-                self._progress.advance(self._made[stream], stream)
+            for clock in self._progress.timelines(stream):
+                if clock.stream in self._made:
+                    self._progress.advance(self._made[clock.stream], clock.stream)
 
     @property
     def moves(self) -> bool:

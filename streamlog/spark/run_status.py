@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen, mutable
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from streamlog.runtime.reorder import Buffer
+from streamlog.runtime.several_timelines import buffer_of
 from streamlog.runtime.status import Held, held
 from streamlog.runtime.values import moment
 from streamlog.spark.arrival import Seen
@@ -138,7 +138,8 @@ def status_of(run: Run, watch: Watch, is_active: bool) -> Status:
     commit, clocks = run.store.last, run.progress.clocks
     figures = commit.figures if commit else {}
     # Which rows wait is in files; how far the streams are says who is waited for.
-    none_known = {stream: Buffer() for stream in clocks}
+    progress = run.progress
+    none_known = {s: buffer_of(progress.timelines(s)) for s in run.schema.streams}
     last = run.record.last[-1] if run.record.last else None
     return Status(
         is_active=is_active,
@@ -150,7 +151,7 @@ def status_of(run: Run, watch: Watch, is_active: bool) -> Status:
         progress={
             name: "the end" if c.ended else moment(c.progress, c.type) for name, c in clocks.items()
         },
-        held=held(run.program, run.progress, none_known, {}, lambda name: run.types[name][0]),
+        held=held(run.program, progress, none_known, {}, lambda name: run.types[name][0]),
         sources=watch.sources,
         rows_a_second=watch.rows_a_second,
         seconds=last.seconds if last else 0.0,

@@ -76,15 +76,17 @@ class Running:
             raise in_our_words(error) or error from None
 
     def advance(self, time: int | str, stream: str | None = None) -> None:
-        """Nothing earlier than `time` will come any more, in one stream or in all. It counts with
+        """Nothing earlier than `time` will come any more, in one stream, on one timeline
+        (`report.sys`) or in all streams. It counts with
         the next micro-batch that finds nothing of the stream unread; a run that is killed before
         has to be told again."""
         at = time if type(time) is int else to_time(time)
-        streams = self.run.schema.streams if stream is None else (stream,)
-        for name in streams:
-            if name not in self.run.schema.streams:
+        schema = self.run.schema
+        for name in schema.timelines if stream is None else (stream,):
+            timeline = schema.timeline(name)
+            if timeline is None:
                 raise InputError(f"`{name}` is not a stream")
-            self.run.promises.advance(at, name)
+            self.run.promises.advance(at, timeline)
 
     def stop(self) -> None:
         """After the micro-batch at hand; a new start goes on from there."""

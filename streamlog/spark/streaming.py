@@ -202,7 +202,7 @@ class Run:
 
     def _frontiers(self) -> Frontiers:
         closed = self.program.closed
-        frontiers = Frontiers(closed.contract, closed.schema.streams)
+        frontiers = Frontiers(closed.contract, closed.schema)
         frontiers.move(self.progress.values())
         return frontiers
 

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from streamlog.analysis.timelines import View
 from streamlog.runtime.arrow_values import array
 from streamlog.runtime.executor import Row
 from streamlog.syntax.ast import Type
@@ -86,6 +87,11 @@ def unpacked(wire: DataFrame, table: str | None, types: Types) -> DataFrame:
     """The relation of a table's rows; None: of all rows, which are of one table."""
     rows = wire if table is None else wire.where(F.col(TABLE) == table)
     return rows.selectExpr(*[f"{KIND[t]}{i} AS c{i}" for i, t in enumerate(types)] or [NO_COLUMNS])
+
+
+def viewed(rows: DataFrame, view: View) -> DataFrame:
+    """A stream's rows on another of its timelines."""
+    return rows.selectExpr(*(f"c{p} AS c{at}" for at, p in enumerate(view.order)))
 
 
 def cast(rows: DataFrame, types: Types) -> DataFrame:

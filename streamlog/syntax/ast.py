@@ -13,6 +13,7 @@ from attrs.validators import deep_iterable, instance_of
 
 from streamlog.diagnostics import Span
 from streamlog.syntax.data_path import DataPath
+from streamlog.syntax.remarks import Annotation, Suppression
 from streamlog.syntax.terms import (
     COMPARISONS,
     FIRST_INSTANT,
@@ -34,7 +35,7 @@ from streamlog.syntax.terms import (
 from streamlog.syntax.terms import place as _span
 from streamlog.syntax.time_form import TimeForm
 
-# The names of `terms` too.
+# The names of `terms` and `remarks` too.
 __all__ = [
     "COMPARISONS",
     "FIRST_INSTANT",
@@ -44,10 +45,12 @@ __all__ = [
     "LOGICAL_TIME",
     "PRECEDENCE",
     "Agg",
+    "Annotation",
     "BinOp",
     "Call",
     "Const",
     "Neg",
+    "Suppression",
     "Term",
     "Type",
     "Value",
@@ -162,6 +165,7 @@ class Rule:
     number: int = _number()
     is_auxiliary: bool = False  # made from a part of a written rule: nobody asks for its rows
     wanted: Limit | None = None  # what whoever reads its rows leaves of them: others may be missing
+    annotations: tuple[Annotation, ...] = field(default=(), eq=False, repr=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if not self.body:
@@ -236,11 +240,21 @@ class Option:
 
 
 @frozen
+class Timeline:
+    """A column on which a stream makes progress: `sys slack 5s`, after `progress`."""
+
+    column: str
+    options: tuple[Option, ...] = _tuple_of(Option)
+    span: Span = _span()
+
+
+@frozen
 class Stream:
     name: str
     columns: tuple[Column, ...] = _tuple_of(Column)
     options: tuple[Option, ...] = _tuple_of(Option)
     where: Body = ()  # between columns, which stand there as words or variables
+    progress: tuple[Timeline, ...] = ()  # empty: on its first column
     span: Span = _span()
 
 
@@ -270,7 +284,26 @@ class Output:
 
 @frozen
 class Use:
+    """`use "lib/auth.slog".`, or with a name before that of each of its predicates, `as auth`."""
+
     path: str
+    alias: str | None = None
+    span: Span = _span()
+
+
+@frozen
+class Export:
+    """`export failed.`: files that use this one under an alias may name these predicates."""
+
+    preds: tuple[PredName, ...] = _tuple_of(PredName)
+    span: Span = _span()
+
+
+@frozen
+class Extend:
+    """`extend failed.`: rules of this file add to predicates that another file defines."""
+
+    preds: tuple[PredName, ...] = _tuple_of(PredName)
     span: Span = _span()
 
 
@@ -313,9 +346,10 @@ class Given:
 
 @frozen
 class Advance:
-    """Nothing earlier than `time` will come any more."""
+    """Nothing earlier than `time` will come any more: in no stream, or on one timeline."""
 
     time: Term
+    timeline: str | None = None  # a stream, or `report.sys`
     span: Span = _span()
 
 
@@ -371,7 +405,8 @@ class Test:
     span: Span = _span()
 
 
-Statement: TypeAlias = Rule | Fact | Query | Stream | Table | Output | Use | Function | Test
+Declaration: TypeAlias = Stream | Table | Output | Use | Export | Extend | Function
+Statement: TypeAlias = Annotation | Rule | Fact | Query | Declaration | Test
 
 
 @frozen
@@ -379,6 +414,7 @@ class Module:
     """One file."""
 
     statements: tuple[Statement, ...]
+    suppressions: tuple[Suppression, ...] = field(default=(), eq=False, repr=False, kw_only=True)
     span: Span = _span()
 
 

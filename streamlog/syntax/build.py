@@ -32,7 +32,7 @@ from streamlog.syntax.ast import (
     Var,
 )
 from streamlog.syntax.nothing import NONE, Nothing
-from streamlog.syntax.scan import BOOL, NUMBER, TEXT, TIME, VARIABLE, WORDS
+from streamlog.syntax.scan import BOOL, NUMBER, QUALIFIED, TEXT, TIME, VARIABLE, WORDS
 from streamlog.syntax.tokens import Refused, Tokens
 
 MAX_LEVELS = 200
@@ -41,7 +41,8 @@ _ONLY_SINGLES = re.compile(r"[^-](?:,[^-])*\Z")
 # Enough nesting for a group of plain calls whose arguments are calls.
 _FLAT = r"\([^()]*\)"
 _NESTED = rf"\((?:[^()]|{_FLAT})*\)"
-_PLAIN_OPERAND = re.compile(rf"n*-*(?:[{WORDS}]{_NESTED}|\((?:[^()]|{_NESTED})*\)|.)")
+_NAMES = WORDS + QUALIFIED
+_PLAIN_OPERAND = re.compile(rf"n*-*(?:[{_NAMES}]{_NESTED}|\((?:[^()]|{_NESTED})*\)|.)")
 _COMPARISON_SPELLINGS = {"≤": "<=", "≥": ">=", "≠": "!="}
 
 
@@ -120,7 +121,7 @@ def run(tokens: Tokens, start: int, end: int) -> list[Operand | int]:
         stop = match.end()
         if tokens[stop - 1] != ")":
             chain.append(leaf(tokens, at, stop))
-        elif (opening := tokens.find("(", at)) and tokens[opening - 1] in WORDS and opening > at:
+        elif (opening := tokens.find("(", at)) and tokens[opening - 1] in _NAMES and opening > at:
             chain.append(plain_call(tokens, at, stop))
         else:
             inner = run(tokens, opening + 1, stop - 1)
@@ -213,6 +214,8 @@ def simple(tokens: Tokens, start: int, at: int, sign: int) -> Term:
         return literals.text(word, span)
     if kind == TIME:
         return literals.timestamp(word, span)
+    if kind == QUALIFIED:  # a goal without arguments
+        return Call(word, (), span=span)
     if kind == BOOL:
         return Const(word == "true", Type.BOOL, span=span)
     if word == "none":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from attrs import evolve, frozen
@@ -18,6 +19,8 @@ from streamlog.syntax.ast import (
     Expect,
     ExpectFrom,
     ExpectNone,
+    Export,
+    Extend,
     Function,
     Given,
     Option,
@@ -26,17 +29,20 @@ from streamlog.syntax.ast import (
     Rejected,
     Stream,
     Table,
+    Timeline,
     Type,
     Use,
 )
-from streamlog.syntax.data_paths import Placed, check_lists, one_path
+from streamlog.syntax.data_paths import AS, Placed, check_lists, one_path
 from streamlog.syntax.time_forms import Form
+from streamlog.syntax.timelines import OF_A_TIMELINE, check_timelines, of_its_own
 from streamlog.syntax.tokens import Refused, Tokens
 
 TYPES = {t.value: t for t in Type}
 STREAM_OPTIONS = ("from", "slack", "idle", "horizon", ARRIVES_WITHIN, "keep")
 TABLE_OPTIONS = ("from",)
 WHERE = "where"  # before the relations between columns
+PROGRESS = "progress"  # before the timelines
 _TAKES: dict[str, tuple[tuple[Type, ...], str]] = {
     "from": ((Type.STRING,), 'a path in quotes, as in `from "rows.csv"`'),
     ARRIVES_WITHIN: ((Type.DURATION,), "a duration, as in `arrives within 10s`"),
@@ -172,10 +178,23 @@ def option(tokens: Tokens, start: int, found: list[Any]) -> Option:
     return Option(name, value, span=span)
 
 
+def timeline(tokens: Tokens, start: int, found: list[Any]) -> Timeline:
+    span = tokens.span(found[0], found[0] + 1)
+    options = tuple(found[1:])
+    _check_twice(options)
+    return Timeline(
+        tokens.text(found[0]), options, span=span.to(options[-1].span) if options else span
+    )
+
+
 def declaration(tokens: Tokens, start: int, found: list[Any]) -> Stream | Table:
     kind, name = tokens.text(start), tokens.text(found[1])
     columns = tuple(x for x in found if isinstance(x, Column))
-    options = tuple(x for x in found if isinstance(x, Option))
+    # Behind the last timeline those of the stream may stand, too.
+    timelines = tuple(x for x in found if isinstance(x, Timeline))
+    own = (o for t in timelines for o in t.options if o.name not in OF_A_TIMELINE)
+    options = (*(x for x in found if isinstance(x, Option)), *own)
+    timelines = tuple(map(of_its_own, timelines))
     places: dict[str, Span] = {}
     for col in columns:
         if col.name != "_" and col.name in places:
@@ -183,19 +202,15 @@ def declaration(tokens: Tokens, start: int, found: list[Any]) -> Stream | Table:
             raise _contradiction(f"two columns named `{col.name}`", col.span, "the second", first)
         places[col.name] = col.span
     check_lists(columns)
-    places = {}
-    for opt in options:
-        if opt.name in places:
-            first = (places[opt.name], "first here")
-            raise _contradiction(f"`{opt.name}` is given twice", opt.span, "again here", first)
-        places[opt.name] = opt.span
+    _check_twice(options)
     span = tokens.span(start, found[-1] + 1)
     where = next((x.body(tokens) for x in found if isinstance(x, build.Goals)), ())
     if kind == "stream" and columns and columns[0].optional:
         message = "the timestamp of a stream cannot be missing"
         raise _contradiction(message, columns[0].span, help="drop the `?` after its type")
+    check_timelines(kind == "stream", timelines, columns, options)
     if kind == "stream":
-        return Stream(name, columns, options, where, span=span)
+        return Stream(name, columns, options, where, timelines, span=span)
     for opt in options:
         if opt.name not in TABLE_OPTIONS:
             raise _contradiction(
@@ -207,8 +222,28 @@ def declaration(tokens: Tokens, start: int, found: list[Any]) -> Stream | Table:
     return Table(name, columns, options, where, span=span)
 
 
-def output(tokens: Tokens, start: int, found: list[Any]) -> Output:
-    return Output(tuple(found[:-1]), span=tokens.span(start, found[-1] + 1))
+def _check_twice(options: Sequence[Option]) -> None:
+    places: dict[str, Span] = {}
+    for opt in options:
+        if opt.name in places:
+            first = (places[opt.name], "first here")
+            raise _contradiction(f"`{opt.name}` is given twice", opt.span, "again here", first)
+        places[opt.name] = opt.span
+
+
+def output(tokens: Tokens, start: int, found: list[Any]) -> Output | Export | Extend:
+    *preds, end = found
+    span, word = tokens.span(start, end + 1), tokens.text(start)
+    if word == "output":
+        return Output(tuple(preds), span=span)
+    for pred in preds:
+        if pred.columns:
+            help = f"write `{word} {pred.name}.`"
+            raise _contradiction(f"`{word}` names no columns", pred.span, help=help)
+        if word == "export" and "." in pred.name:
+            reason = "a file exports what it defines, not what it uses under an alias"
+            raise _contradiction(reason, pred.span, help="let the other file export it")
+    return (Export if word == "export" else Extend)(tuple(preds), span=span)
 
 
 def answer(tokens: Tokens, start: int, found: list[Any]) -> PredName:
@@ -228,7 +263,15 @@ def answer(tokens: Tokens, start: int, found: list[Any]) -> PredName:
 
 
 def use(tokens: Tokens, start: int, found: list[Any]) -> Use:
-    return Use(_text(tokens, found[0]), span=tokens.span(start, found[-1] + 1))
+    path, *alias, end = found
+    name = None
+    if alias:
+        word, at = alias
+        if (said := tokens.text(word)) != AS:
+            help = 'an alias is written `use "lib/auth.slog" as auth.`'
+            raise tokens.refuse("SL0101", f"unknown word `{said}`", word, word + 1, help=help)
+        name = tokens.text(at)
+    return Use(_text(tokens, path), name, span=tokens.span(start, end + 1))
 
 
 def function(tokens: Tokens, start: int, found: list[Any]) -> Function:
@@ -262,6 +305,14 @@ def given(tokens: Tokens, start: int, found: list[Any]) -> Given:
 def advance(tokens: Tokens, start: int, found: list[Any]) -> Advance:
     time = build.expression(tokens, found[:-1])
     return Advance(time, span=tokens.span(start, found[-1] + 1))
+
+
+def advance_one(tokens: Tokens, start: int, found: list[Any]) -> Advance:
+    name, to, *time, end = found
+    if tokens.text(to) != "to":
+        raise tokens.refuse("SL0101", "expected `to`", to, to + 1, help="write `advance s to 5.`")
+    span = tokens.span(start, end + 1)
+    return Advance(build.expression(tokens, time), tokens.text(name), span=span)
 
 
 def end(tokens: Tokens, start: int, found: list[Any]) -> End:

@@ -18,8 +18,8 @@ from typing import Any, TypeAlias, cast
 
 import pyparsing as pp
 
-from streamlog.syntax import ast, build, data_paths, declare, limits, time_forms
-from streamlog.syntax.scan import QUERY, WORDS
+from streamlog.syntax import ast, build, data_paths, declare, limits, metadata, time_forms
+from streamlog.syntax.scan import QUALIFIED, QUERY, WORDS
 from streamlog.syntax.tokens import Tokens
 
 Make: TypeAlias = Callable[[Tokens, int, int], object]
@@ -58,6 +58,7 @@ def _word_class(*others: str) -> str:
 
 
 WORD = _word_class()
+PREDICATE = _word_class(QUALIFIED)
 SINGLE = _word_class("VNTSB")
 GOAL_INFIX = "[-+*=<>,;i]"
 
@@ -65,7 +66,7 @@ comma = Kind(",", "`,`")
 dot = Kind(r"\.", "`.`", make=_last)
 close = Kind(r"\)", "`)`", make=_last)
 text = Kind("S", "a text in quotes", make=_last)
-predicate = Kind(WORD, "a predicate", make=_last)
+predicate = Kind(PREDICATE, "a predicate", make=_last)
 arithmetic = Kind("[-+*]", make=_last)
 
 
@@ -73,15 +74,17 @@ def _chain(operand: pp.ParserElement, infix: pp.ParserElement) -> pp.ParserEleme
     return operand - pp.ZeroOrMore(infix - operand)
 
 
-def _plain_call(prefix: str) -> str:
+def _plain_call(prefix: str, name: str = WORD) -> str:
     """`name(…)` whose arguments hold at most calls without further parentheses."""
     inner = rf"{WORD}\((?:-*{SINGLE}(?:[-+*,]-*{SINGLE})*)?\)"
     arg = rf"-*(?:{inner}|{SINGLE}(?!\())"
-    return rf"{prefix}{WORD}\((?:{arg}(?:[-+*,]{arg})*)?\)"
+    return rf"{prefix}{name}\((?:{arg}(?:[-+*,]{arg})*)?\)"
 
 
-def _full_call(prefix: str, expected: str, term: pp.ParserElement) -> pp.ParserElement:
-    opening = Kind(rf"{prefix}{WORD}\(", expected, make=_last)
+def _full_call(
+    prefix: str, expected: str, term: pp.ParserElement, name: str = WORD
+) -> pp.ParserElement:
+    opening = Kind(rf"{prefix}{name}\(", expected, make=_last)
     joint = Kind("[-+*,=<>]", "`,`", make=_last)  # a comparison, in `if(X < Y, X, Y)`
     return _with(opening - _chain(term, joint) - close, build.call)
 
@@ -99,8 +102,10 @@ def _operands() -> tuple[pp.ParserElement, pp.ParserElement]:
     """What a chain of terms and what a chain of goals joins."""
     term, goal = pp.Forward(), pp.Forward()
 
-    def operand(prefix: str, infix: str, word: str, expected: str) -> list[pp.ParserElement]:
-        plain = rf"(?:{prefix}(?:[VNTSB]|{word})|{_plain_call(prefix)})"
+    def operand(
+        prefix: str, infix: str, name: str, follows: str, expected: str
+    ) -> list[pp.ParserElement]:
+        plain = rf"(?:{prefix}(?:[VNTSB]|{name}(?!{follows}))|{_plain_call(prefix, name)})"
         if prefix == "n*-*":
             plain = rf"(?:{plain}|{prefix}\({plain}(?:{infix}{plain})*\))"
         opening = Kind(rf"{prefix}\(", expected, make=_last)
@@ -108,18 +113,18 @@ def _operands() -> tuple[pp.ParserElement, pp.ParserElement]:
         return [
             # Most chains, or most of one, are plain enough to be one pattern.
             Kind(f"{plain}(?:{infix}{plain})*", expected, make=build.run),
-            _full_call(prefix, expected, term),
+            _full_call(prefix, expected, term, name),
             _with(group, build.group),
         ]
 
     aggregate = Kind(f"{WORD}<") - _chain(term, arithmetic) - Kind(">", "`>`", make=_last)
     term <<= pp.MatchFirst(
         [
-            *operand("-*", "[-+*]", rf"{WORD}(?![(<])", "a term"),
+            *operand("-*", "[-+*]", WORD, "[(<]", "a term"),
             _with(aggregate, build.aggregate),
         ]
     )
-    goal <<= pp.MatchFirst(operand("n*-*", GOAL_INFIX, rf"{WORD}(?!\()", "a goal"))
+    goal <<= pp.MatchFirst(operand("n*-*", GOAL_INFIX, PREDICATE, r"\(", "a goal"))
     return term, goal
 
 
@@ -128,12 +133,12 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     body = _with(_chain(goal, Kind(GOAL_INFIX, "`,`", make=_last)), build.goals)
 
     def atom_unless(other: str) -> pp.ParserElement:
-        plain = rf"(?!{other})(?:{_plain_call('')}|{WORD}(?!\())"
+        plain = rf"(?!{other})(?:{_plain_call('', PREDICATE)}|{PREDICATE}(?!\())"
         return _with(
             pp.MatchFirst(
                 [
                     Kind(plain, "a predicate", make=build.run),
-                    _full_call("", "a predicate", term),
+                    _full_call("", "a predicate", term, PREDICATE),
                 ]
             ),
             lambda tokens, start, found: build.atom(found[0]),
@@ -153,7 +158,7 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
 
     # Clauses come first because most statements are clauses.
     named, texted = WORD, _word_class("SV")
-    head = atom_unless(f"[dok]{named}|u{texted}")
+    head = atom_unless(f"[do]{PREDICATE}|k{named}|u{texted}")
     count = Kind("N", "a number", make=_last)
     order = _with(_chain(term, arithmetic) - pp.Opt(Kind("[cq]", make=_last)), limits.order)
     per = _with(_chain(term, arithmetic), limits.term)
@@ -169,7 +174,7 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     clauses = head - (Kind("R", "`<-`") - body - limited - dot | dot)
 
     # ---- declarations. Their first words are ordinary names before `(`, `.` and an arrow.
-    kind = Kind(f"d(?={named})", make=_last)
+    kind = Kind(f"d(?={PREDICATE})", make=_last)
     column_name = Kind(_word_class("V"), "a column name", make=_last)
     type_name = Kind(_word_class("V"), "a type", make=_last)
     bound = Kind("-*[NT]", make=build.leaf)
@@ -186,27 +191,36 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     data_name = _with(name_in_data, data_paths.data_name)
     path = _with(place_in_data, data_paths.path)
     column = _with(pp.Opt(data_name) + column_name - pp.Opt(typed) - pp.Opt(path), declare.column)
-    option_name = Kind(rf"(?!h)(?:y{WORD}|{WORD})(?![(.R,])", "an option", make=_last)
+    option_name = Kind(rf"(?![hG])(?:y{WORD}|{WORD})(?![(.R,])", "an option", make=_last)
     value = Kind(f"-*{SINGLE}", "a value", make=build.leaf)
     option = _with(option_name - value, declare.option)
     opening = Kind(r"\(", "`(`")
     columns = opening - pp.Opt(_listed(column)) - close
+    timeline = _with(column_name - pp.ZeroOrMore(option), declare.timeline)
+    progress = Kind("G") - _listed(timeline)
     where = Kind("h") - body
-    declaration = kind - predicate - columns - pp.ZeroOrMore(option) - pp.Opt(where) - dot
+    declared = Kind(WORD, "a predicate", make=_last)
+    options = pp.ZeroOrMore(option) - pp.Opt(progress) - pp.Opt(where)
+    declaration = kind - declared - columns - options - dot
     answer = _with(
         predicate - pp.Opt(Kind(r"\(") - pp.Opt(_listed(column_name)) - close), declare.answer
     )
-    output = Kind(f"o(?={named})") - _listed(answer) - dot
-    use = Kind(f"u(?={texted})") - text - dot
+    output = Kind(f"o(?={PREDICATE})") - _listed(answer) - dot
+    alias = Kind(rf"{WORD}(?!\.)", "`as`", make=_last) - Kind(WORD, "an alias", make=_last)
+    use = Kind(f"u(?={texted})") - text - pp.Opt(alias) - dot
 
     named_function = Kind(f"k(?={named})") - Kind(WORD, "a function", make=_last)
     types = opening - pp.Opt(_listed(type_name)) - Kind(r"\)", "`)`")
     file = Kind("f", "`from`") - text
     function = named_function - types - Kind(":", "`:`") - type_name - file - dot
 
+    said = Kind(_word_class("S"), "a word or a text in quotes", make=_last)
+    annotation = Kind("A") - _listed(said) - Kind(r"\Z", "the end of the line")
+
     statement = pp.MatchFirst(
         [
             _with(clauses, clause),
+            _with(annotation, metadata.annotation),
             _with(declaration, declare.declaration),
             _with(output, declare.output),
             _with(use, declare.use),
@@ -218,13 +232,15 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     # ---- tests
     header = Kind(f"t(?={texted})") - text - Kind("{", "`{`")
     source = Kind("f", "`from`") - text
-    arrive = Kind(f"(?:al|r)(?={WORD})") - atom - dot
-    given = Kind(f"g(?={WORD})") - predicate - source - dot
+    arrive = Kind(f"(?:al|r)(?={PREDICATE})") - atom - dot
+    given = Kind(f"g(?={PREDICATE})") - predicate - source - dot
     # `advance(5).` is a fact, `advance (5 + X) * 2.` is not.
     called_advance = Kind(r"(?=v\()") + atom + dot
+    advance_one = Kind(f"v(?={PREDICATE}w)") - predicate - Kind("w", "`to`", make=_last)
+    advance_one = advance_one - _chain(term, arithmetic) - dot
     advance = Kind(r"v(?!\.)") - _chain(term, arithmetic) - dot
-    expect_none = Kind(rf"xz(?={WORD}\.)") - predicate - dot
-    expect_from = Kind(f"x(?={WORD}fS)") - predicate - source - dot
+    expect_none = Kind(rf"xz(?={PREDICATE}\.)") - predicate - dot
+    expect_from = Kind(f"x(?={PREDICATE}fS)") - predicate - source - dot
     expect = Kind(r"x(?![(.])") - _listed(atom) - dot
     rejected = Kind(r"j(?![(.])") - Kind("V", "a code like SL0401", make=_last) - dot
     step = pp.MatchFirst(
@@ -232,6 +248,7 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
             _with(arrive, declare.arrive),
             _with(given, declare.given),
             _with(called_advance, declare.fact),
+            _with(advance_one, declare.advance_one),
             _with(advance, declare.advance),
             _with(Kind(r"e(?=\.)") - dot, declare.end),
             _with(expect_none, declare.expect_none),

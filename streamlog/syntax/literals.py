@@ -75,10 +75,15 @@ def negated(value: int | float, type_: Type, span: Span) -> Const:
     return Const(-value, type_, span=span)
 
 
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}T[\d:]+(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?")
+
+
 def _duration(number: str, exponent: str, unit: str, sign: int, span: Span) -> Const:
     if unit not in UNITS:
         guess = UNIT_SLIPS.get(unit) or did_you_mean(unit, UNITS)
-        if guess is None:
+        if date := _DATE.match(span.source.text, max(0, span.start - len("2026-11-"))):
+            known = f"a timestamp begins with `@`: `@{date[0]}`"
+        elif guess is None:
             known = "the units are us, ms, s, min, h, d and week"
         else:
             known = f"did you mean `{number if len(number) < 20 else '…'}{guess}`?"

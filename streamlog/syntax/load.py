@@ -1,59 +1,107 @@
-"""Files to one module: `use` statements replaced by what they name, each file once."""
+"""A file and the files it uses, each read once."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from attrs import evolve
+from attrs import define, evolve, field
 
 from streamlog.diagnostics import Diagnostic, Source, Span, finding
 from streamlog.syntax.ast import Function, Module, Statement, Use
 from streamlog.syntax.parse import parse
+from streamlog.syntax.root import PROJECT
 
 
-def load(module: Module, root: Path | None) -> tuple[Module, tuple[Diagnostic, ...]]:
-    """`root` is the folder of the program, below which it may use files; None for no folder."""
+@define(eq=False)
+class File:
+    """The statements of a file; each `use` with the file that it names, unless that cannot be
+    had."""
+
+    module: Module  # as it was read
+    path: Path | None = None  # None: of a text that is no file
+    statements: list[Statement] = field(factory=list)
+    uses: dict[int, File] = field(factory=dict)  # by the place of the `use` among the statements
+    is_whole: bool = True  # all statements could be read
+
+    @property
+    def source(self) -> Source:
+        return self.module.span.source
+
+
+def joined(files: Iterable[File]) -> File:
+    """Files as if they were one: the statements of the first, then those of the next."""
+    files = tuple(files)
+    allowed = tuple(s for file in files for s in file.module.suppressions)
+    made = File(evolve(files[-1].module, suppressions=allowed))
+    for file in files:
+        for at, statement in enumerate(file.statements):
+            if at in file.uses:
+                made.uses[len(made.statements)] = file.uses[at]
+            made.statements.append(statement)
+    return made
+
+
+def load(
+    module: Module, root: Path | None, known: Iterable[File] = ()
+) -> tuple[File, tuple[Diagnostic, ...]]:
+    """`root` is the folder below which the program may use files; None for no folder. Files that
+    are known are not read again."""
+    source = module.span.source
     if not any(isinstance(s, Use | Function) for s in module.statements):
-        return module, ()
+        return File(module, None, list(module.statements)), ()
+    main = File(module)
     loader = _Loader(root)
+    loader.files.update((file.path, file) for file in known if file.path)
+    folder = root
     if root is not None:
-        loader.seen.add((root / Path(module.span.source.path).name).resolve())
-    loader.add(module, root)
-    return evolve(module, statements=tuple(loader.statements)), tuple(loader.diagnostics)
+        path = Path(source.path).resolve()
+        path = path if path.is_relative_to(root.resolve()) else (root / path.name).resolve()
+        loader.files[path], folder = main, path.parent
+    loader.pending.append((main, folder))
+    while loader.pending:
+        loader.fill(*loader.pending.pop())
+    return main, tuple(loader.diagnostics)
 
 
 class _Loader:
     def __init__(self, root: Path | None) -> None:
         self.root = root
-        self.seen: set[Path] = set()
-        self.statements: list[Statement] = []
+        # Paths count from the root of the project or else from the file itself.
+        self.base = root if root is not None and (root / PROJECT).is_file() else None
+        self.files: dict[Path, File] = {}
+        self.pending: list[tuple[File, Path | None]] = []  # read, but not looked into
         self.diagnostics: list[Diagnostic] = []
 
-    def add(self, module: Module, folder: Path | None) -> None:
-        for statement in module.statements:
-            if not isinstance(statement, Use | Function):
-                self.statements.append(statement)
-                continue
-            found = self._locate(statement, folder)
-            if isinstance(found, Diagnostic):
-                self.diagnostics.append(found)
-            elif isinstance(statement, Function):  # nothing but its name is looked at
-                if not found.is_file():
-                    reason = f"`{statement.path}` cannot be read: no such file"
-                    self.diagnostics.append(finding("SL0107", reason, statement.span))
-                self.statements.append(evolve(statement, file=str(found)))
-            elif found not in self.seen:
-                self.seen.add(found)
-                self._add_file(found, statement)
+    def fill(self, file: File, folder: Path | None) -> None:
+        for statement in file.module.statements:
+            if isinstance(statement, Use | Function):
+                found = self._locate(statement, self.base or folder)
+                if isinstance(found, Diagnostic):
+                    self.diagnostics.append(found)
+                elif isinstance(statement, Use):
+                    used = self._file(found, statement)
+                    if used is not None:
+                        file.uses[len(file.statements)] = used
+                else:  # nothing but its name is looked at
+                    if not found.is_file():
+                        reason = f"`{statement.path}` cannot be read: no such file"
+                        self.diagnostics.append(finding("SL0107", reason, statement.span))
+                    statement = evolve(statement, file=str(found))
+            file.statements.append(statement)
 
-    def _add_file(self, path: Path, use: Use) -> None:
-        source = read(path, use.span)
-        if isinstance(source, Diagnostic):
-            self.diagnostics.append(source)
-            return
-        module, diagnostics = parse(source)
-        self.diagnostics += diagnostics
-        self.add(module, path.parent)
+    def _file(self, path: Path, use: Use) -> File | None:
+        if path not in self.files:
+            source = read(path, use.span)
+            if isinstance(source, Diagnostic):
+                self.diagnostics.append(source)
+                return None
+            module, diagnostics = parse(source)
+            self.diagnostics += diagnostics
+            is_whole = not any(d.is_error for d in diagnostics)
+            self.files[path] = File(module, path, is_whole=is_whole)
+            self.pending.append((self.files[path], path.parent))
+        return self.files[path]
 
     def _locate(self, use: Use | Function, folder: Path | None) -> Path | Diagnostic:
         if folder is None or self.root is None:
@@ -68,11 +116,14 @@ class _Loader:
         except (OSError, ValueError, RuntimeError):  # the last for links that go round
             return finding("SL0107", "this is not a path", use.span)
         if not path.is_relative_to(self.root.resolve()):
+            what = "project" if self.base else "program"
             return finding(
                 "SL0107",
-                f"`{use.path}` lies outside the folder of this program",
+                f"`{use.path}` lies outside the folder of this {what}",
                 use.span,
-                help="a program may use only files below its own folder",
+                help="a program may use only files below the root of its project"
+                if self.base
+                else "a program may use only files below its own folder",
             )
         return path
 

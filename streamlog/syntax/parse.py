@@ -13,7 +13,9 @@ from streamlog.syntax import ast, grammar
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import Agg, BinOp, Call, Module, Neg, Rule, Statement, Step, Test
 from streamlog.syntax.build import MAX_LEVELS, too_deep
+from streamlog.syntax.metadata import attached
 from streamlog.syntax.scan import MAX_PROBLEMS, TEXT, VARIABLE, WORDS, Scan, scan
+from streamlog.syntax.suppressions import suppressions
 from streamlog.syntax.syntax_errors import starts_statement, syntax_error
 from streamlog.syntax.tokens import Refused, Tokens
 from streamlog.syntax.walk import Node, children, walk
@@ -25,7 +27,12 @@ def parse(source: Source) -> tuple[Module, tuple[Diagnostic, ...]]:
     """The statements that could be read, and what is wrong with the others."""
     parser = _Parser(scan(source))
     statements = parser.run()
-    module = Module(tuple(statements), span=Span(source, 0, len(source.text)))
+    placed = list(attached(statements))
+    wrong = [found for found in placed if isinstance(found, Diagnostic)]
+    parser.found += wrong if not parser.found else []  # the rule below may be one not read
+    found = tuple(node for node in placed if not isinstance(node, Diagnostic))
+    allowed = tuple(suppressions(parser.scan.comments, found))
+    module = Module(found, suppressions=allowed, span=Span(source, 0, len(source.text)))
     return module, _limited(parser.found)
 
 

@@ -66,6 +66,8 @@ def pretty(node: Node | Body) -> str:
         return _column(node)
     if isinstance(node, ast.Option):
         return _option(node)
+    if isinstance(node, ast.Timeline):
+        return _timeline(node)
     if isinstance(node, ast.PredName):
         return _answer(node)
     if isinstance(node, ast.Module):
@@ -299,6 +301,9 @@ def layout(node: ast.Statement | ast.Step) -> Layout:
     if isinstance(node, ast.Rule):
         shape = _body_layout(f"{goal_text(node.head)} <-", node.body)
         return evolve(shape, tail=limit_text(node.limit)) if node.limit else shape
+    if isinstance(node, ast.Annotation):
+        values = ", ".join(v if is_bare(v) else quoted(v) for v in node.values)
+        return Layout(f"@{node.name} {values}", (), "")
     if isinstance(node, ast.Query):
         first = body_text(node.body)
         return _body_layout("?", node.body, glue=" " if first.startswith("-") else "")
@@ -308,12 +313,19 @@ def layout(node: ast.Statement | ast.Step) -> Layout:
         kind = "stream" if isinstance(node, ast.Stream) else "table"
         options = "".join(f" {_option(option)}" for option in node.options)
         items = tuple((_column(c), c.span) for c in node.columns)
+        if isinstance(node, ast.Stream) and node.progress:
+            options += f" progress {', '.join(map(_timeline, node.progress))}"
         where = f" where {body_text(node.where)}" if node.where else ""
         return Layout(f"{kind} {node.name}(", items, f"){options}{where}.", "")
     if isinstance(node, ast.Output):
         return Layout("output", tuple((_answer(p), p.span) for p in node.preds))
     if isinstance(node, ast.Use):
-        return Layout(f"use {quoted(node.path)}", ())
+        alias = f" as {node.alias}" if node.alias else ""
+        return Layout(f"use {quoted(node.path)}{alias}", ())
+    if isinstance(node, ast.Export):
+        return Layout("export", tuple((p.name, p.span) for p in node.preds))
+    if isinstance(node, ast.Extend):
+        return Layout("extend", tuple((p.name, p.span) for p in node.preds))
     if isinstance(node, ast.Function):
         types = ", ".join(map(str, node.args))
         source = quoted(node.path)
@@ -332,7 +344,8 @@ def _step_layout(step: ast.Step) -> Layout:
     if isinstance(step, ast.Given):
         return Layout(f"given {step.pred.name} from {quoted(step.path)}", ())
     if isinstance(step, ast.Advance):
-        return Layout(f"advance {term_text(step.time)}", ())
+        one = f"{step.timeline} to " if step.timeline else ""
+        return Layout(f"advance {one}{term_text(step.time)}", ())
     if isinstance(step, ast.End):
         return Layout("end", ())
     if isinstance(step, ast.Expect):
@@ -380,6 +393,10 @@ def _with_path(column: str, path: DataPath) -> str:
 def time_form_text(form: TimeForm) -> str:
     texts = [quoted(text) for text in (form.format, form.zone) if text]
     return form.unit or ", ".join((*texts, *filter(None, (form.of_two,))))
+
+
+def _timeline(timeline: ast.Timeline) -> str:
+    return " ".join((timeline.column, *map(_option, timeline.options)))
 
 
 def _option(option: ast.Option) -> str:

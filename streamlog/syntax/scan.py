@@ -6,6 +6,8 @@ the grammar's patterns work on that. The kinds are listed below.
 `%` and `//` are operators when, on one line, a variable, a number or `)` stands before them and a
 variable, a number, `(` or a function call after them that no further word follows; a `)` that
 may end a goal counts only if an operator or comparison follows. Elsewhere they begin a comment.
+
+`@severity high` where a statement may begin is an annotation, and ends with its line.
 """
 
 from __future__ import annotations
@@ -24,10 +26,13 @@ KEYWORDS = {
     "stream": "d",
     "table": "d",
     "output": "o",
+    "export": "o",
+    "extend": "o",
     "use": "u",
     "function": "k",
     "test": "t",
     "from": "f",
+    "progress": "G",
     "where": "h",
     "arrives": "y",
     "limit": "m",
@@ -49,7 +54,9 @@ KEYWORDS = {
 RESERVED = {"not": "n", "true": "B", "false": "B"}
 WORDS = "w" + "".join(sorted(set(KEYWORDS.values())))
 VARIABLE, NUMBER, TIME, TEXT, BOOL, STRANGE = "VNTSBX"
+QUALIFIED = "D"  # a predicate of a file that is used under an alias: `auth.failed`
 ARROW, QUERY, RANGE, NOT, COMPARISON, IN = "RQEn=i"
+ANNOTATION = "A"
 
 _SYMBOLS = {
     **{c: c for c in "(),;.:{}<>=+-*"},
@@ -65,7 +72,7 @@ _WORD_KINDS = {**KEYWORDS, **RESERVED}
 
 _TOKEN = re.compile(
     r"""\s*(?:
-    ([^\W\d]\w*)                                              # 1 a name
+    ([^\W\d]\w*(?:\.[^\W\d]\w*)*)                            # 1 a name, perhaps qualified
   | ([(),;{}*~¬≤≥≠]|\+\+?|\.\.?|<[-=>]?|>=?|=(?:\\=|[=<>])?|!=?|:[-=]?|->?|\?-?
      |/(?![/*])|&&?|\|\|?|\\[=+]?)                            # 2 a symbol, or a slip for one
   | ([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\w*)              # 3 a number, perhaps with a unit
@@ -84,6 +91,7 @@ _OPERAND_FOLLOWS = re.compile(
     r"(?:[^\W\d]\w*\(|(?:(?P<name>[^\W\d]\w*)|[0-9](?:[\w.]*\w)?|@[\w:]+(?:[-+.][\w:]+)*)"
     r"[ \t\r]*(?P<next>[^\n]?))"
 )
+_ANNOTATION = re.compile(r"@[^\W\d]\w*")
 # `X in (a, b)`; everywhere else `in` is an ordinary word.
 _IN_FOLLOWS = (VARIABLE, NUMBER, TIME, TEXT, BOOL, ")")
 # A parenthesis, perhaps behind comments.
@@ -161,8 +169,12 @@ class _Scanner:
             if group is None:
                 continue
             start, end = match.span(group)
+            if self._annotation_ended(start):
+                self._end_statement(len(kinds))
             if group == 1:
                 word = match[1]
+                if "." in word and not _is_qualified(word):
+                    return self._first_word(start, word)
                 kind = _WORD_KINDS.get(word) or _name_kind(word)
                 if word == "in" and kinds and kinds[-1] in _IN_FOLLOWS and _OPENS.match(text, end):
                     kind = IN
@@ -188,7 +200,7 @@ class _Scanner:
                 self.comments.append(Comment(Span(self.source, start, end)))
                 continue
             elif group == 7:
-                kind = TIME
+                kind = ANNOTATION if self._annotates(match[7]) else TIME
             elif group == 8:
                 return self._unterminated(start, end)
             else:
@@ -197,6 +209,23 @@ class _Scanner:
             starts.append(start)
             ends.append(end)
         return None
+
+    def _first_word(self, start: int, words: str) -> int:
+        """Of words and dots that are no name: a statement ends, the next begins without a blank."""
+        word = words.split(".")[0]
+        self.kinds.append(_WORD_KINDS.get(word) or _name_kind(word))
+        self.starts.append(start)
+        self.ends.append(start + len(word))
+        return start + len(word)
+
+    def _annotates(self, token: str) -> bool:
+        return len(self.kinds) == self.first and _ANNOTATION.fullmatch(token) is not None
+
+    def _annotation_ended(self, start: int) -> bool:
+        """Whether what starts here stands below an annotation."""
+        if self.kinds[self.first : self.first + 1] != [ANNOTATION]:
+            return False
+        return self.source.text.find("\n", self.ends[-1], start) >= 0
 
     def _symbol(self, kind: str, start: int, end: int) -> None:
         kinds = self.kinds
@@ -290,7 +319,13 @@ class _Scanner:
         self.problems.append((at, finding(code, message, span, help=help)))
 
 
+def _is_qualified(name: str) -> bool:
+    return all(_name_kind(word) == "w" and word not in RESERVED for word in name.split("."))
+
+
 def _name_kind(word: str) -> str:
+    if "." in word:
+        return QUALIFIED
     first = word[0]
     if not word.isascii() and not word.isidentifier():
         return STRANGE

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.literals import UNIT_SLIPS, UNITS
-from streamlog.syntax.scan import ARROW, BOOL, NOT, NUMBER, QUERY, TEXT, VARIABLE, WORDS
+from streamlog.syntax.scan import (
+    ARROW,
+    BOOL,
+    NOT,
+    NUMBER,
+    QUALIFIED,
+    QUERY,
+    TEXT,
+    TIME,
+    VARIABLE,
+    WORDS,
+)
 from streamlog.syntax.tokens import Tokens
 
 _WRITE = {
@@ -27,9 +40,9 @@ _WRITE = {
     "if": "a rule is written `head <- body.`",
     "[": "there are no lists; a predicate with one fact for each element will do",
 }
+_CLOCK = re.compile(r"\d+:[\d:.]*\d(?:Z|[+-]\d{2}:?\d{2})?")
 # What other languages have after a goal.
 _AFTER_A_GOAL = {
-    "between": "write `between(X, Low, High)`",
     "order": "rank at the end of a body: `limit 5 by X desc`",
     "group": "an aggregate groups by the other arguments of the head",
     "limit": "the number of a limit is written out: `limit 5 by X desc`",
@@ -39,7 +52,7 @@ _AFTER_A_GOAL = {
 }
 # Closing things first: they are the likeliest to be missing.
 _ORDER = ("`)`", "`>`", "`}`", "`{`", "`(`", "`,`", "`.`", "`<-`", "`:`", "`..`")
-_DECLARATIONS = ("stream", "table", "output", "use", "test")
+_DECLARATIONS = ("stream", "table", "output", "use", "export", "extend", "test")
 
 
 def syntax_error(tokens: Tokens) -> Diagnostic:
@@ -51,9 +64,21 @@ def syntax_error(tokens: Tokens) -> Diagnostic:
     else:
         last = tokens.span(at - 1, at)
         span, found = Span(last.source, last.end - 1, last.end), "the end of the file"
-    return finding(
-        "SL0101", f"expected {wanted}, found {found}", span, help=_help(tokens, at, expected)
-    )
+    related = []
+    if "`)`" in expected and (at >= len(tokens) or tokens[at] in ".}"):
+        opening = _unclosed(tokens, at)
+        related = [(tokens.span(opening, opening + 1), "opened here")]
+    message = f"expected {wanted}, found {found}"
+    return finding("SL0101", message, span, related=related, help=_help(tokens, at, expected))
+
+
+def _unclosed(tokens: Tokens, at: int) -> int:
+    """The last parenthesis before a place that is open there."""
+    depth = 0
+    while depth <= 0:
+        at -= 1
+        depth += (tokens[at] == "(") - (tokens[at] == ")")
+    return at
 
 
 def starts_statement(tokens: Tokens, at: int) -> bool:
@@ -82,6 +107,17 @@ def _help(tokens: Tokens, at: int, expected: list[str]) -> tuple[str, ...]:
     before = tokens[at - 1] if at else ""
     if text in _WRITE and (at > 0 or kind not in WORDS):
         return (_WRITE[text],)
+    if text == "between" and at > 0 and len(tokens) > at + 1:
+        value, low = tokens.text(at - 1), tokens.text(at + 1)
+        has_high = tokens.text(min(at + 2, len(tokens) - 1)) == "and" and len(tokens) > at + 3
+        high = tokens.text(at + 3) if has_high else "9"
+        return (f"write `between({value}, {low}, {high})`, which has both ends in it",)
+    if "an alias" in expected and kind == VARIABLE:
+        return (f"an alias begins with a lower-case letter: `{text.lower()}`",)
+    if before == TIME and kind == NUMBER and tokens[at + 1 : at + 2] == ":":
+        clock = _CLOCK.match(tokens.scan.source.text, tokens.span(at, at + 1).start)
+        if clock:
+            return (f"a timestamp is written without a blank: `{tokens.text(at - 1)}T{clock[0]}`",)
     if dot_missing and (starts_statement(tokens, at) or (kind == "}" and before != ".")):
         return ("every statement ends with `.`: is one missing before this?",)
     if text == "in" or (text == "not" and _is(tokens, at + 1, "in")):
@@ -120,6 +156,13 @@ def _help(tokens: Tokens, at: int, expected: list[str]) -> tuple[str, ...]:
         return ("a comparison cannot be an argument",)
     if kind in (NOT, BOOL) and text.isalpha():
         return (f'`{text}` is a reserved word; as a text write "{text}"',)
+    near = tokens.rfind(QUALIFIED, 0 if tokens[0] == "o" else max(0, at - 2), at + 1)
+    if near >= 0:
+        name = tokens.text(near)
+        return (
+            f"`{name}` is one name: if the dot ends a statement, write a blank behind it",
+            f'a text with a dot is written in quotes, "{name}"',
+        )
     return _comment_help(tokens, at)
 
 

@@ -33,6 +33,7 @@ Node: TypeAlias = (
     | ast.Order
     | ast.Column
     | ast.Option
+    | ast.Timeline
     | ast.PredName
     | ast.Module
 )
@@ -56,9 +57,12 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     ast.Query: ("body",),
     ast.Column: ("low", "high"),
     ast.Option: ("value",),
-    ast.Stream: ("columns", "options", "where"),
+    ast.Timeline: ("options",),
+    ast.Stream: ("columns", "options", "progress", "where"),
     ast.Table: ("columns", "options", "where"),
     ast.Output: ("preds",),
+    ast.Export: ("preds",),
+    ast.Extend: ("preds",),
     ast.Arrive: ("atom",),
     ast.Given: ("pred",),
     ast.Advance: ("time",),

@@ -85,7 +85,6 @@ def test_standard_input_that_is_no_text(run) -> None:
         ([], "Missing argument 'PATH...'"),
         (["empty"], "there is no .slog file below 'empty'"),
         (["a.slog", "--format", "xml"], "'xml' is not one of"),
-        (["a.slog", "--strict"], "No such option"),
         (["a.slog", "--dump-after", "desugr"], "no pass 'desugr'; did you mean desugar?"),
         (["a.slog", "--dump-after", "nonsense"], "the passes are parse, load, desugar, "),
         (["a.slog", "--dump-after", "parse", "--format", "json"], "both write to standard output"),

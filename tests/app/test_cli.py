@@ -40,7 +40,19 @@ def test_the_help_lists_every_command_with_a_whole_sentence(run) -> None:
 def test_an_unknown_command(run) -> None:
     result = run("chekc")
     assert result.exit_code == 2
-    assert "No such command 'chekc'" in result.stderr
+    assert "there is no command `chekc`; did you mean `check`?" in result.stderr
+    assert "there is no command `xyz`; the commands are check, test," in run("xyz").stderr
+
+
+@pytest.mark.parametrize("command", ["run", "repl"])
+def test_a_folder_is_not_a_program(run, write, command: str) -> None:
+    write("airport/data/report.csv", "T\n")
+    found = run(command, "airport")
+    assert (found.exit_code, "it has no .slog file" in found.stderr) == (2, True)
+    write("airport/airport.slog", "")
+    found = " ".join(run(command, "airport").stderr.split())
+    some = "name one of its programs, such as 'airport/airport.slog'"
+    assert f"'airport' is a folder; {some}" in found
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -37,6 +37,7 @@ def test_json() -> None:
         "code": "SL0402",
         "severity": "error",
         "message": "100% sure:\r\nno, really",
+        "metadata": {},
         "help": ["write `<`", "or wait"],
         "labels": [
             {

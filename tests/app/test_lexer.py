@@ -159,6 +159,8 @@ SCOPES = {
     "constant.other.code": Name.Constant,
     "constant.other.timestamp": Literal.Date,
     "entity.name.function": Name.Function,
+    "entity.name.namespace": Name.Namespace,
+    "entity.name.tag": Name.Decorator,
     "invalid.illegal": Error,
     "keyword.control.import": Keyword.Namespace,
     "keyword.control.step": Keyword,

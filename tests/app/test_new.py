@@ -11,13 +11,15 @@ import pytest
 def test_what_it_makes(run, tmp_path: Path) -> None:
     result = run("new", "airport")
     assert result.exit_code == 0
-    assert "streamlog check airport" in result.stdout
+    for step in ("test airport", "run airport/airport.slog", "explain airport/airport.slog"):
+        assert f"  streamlog {step} " in result.stdout
     made = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file())
     assert made == [
         "airport/README.md",
         "airport/airport.slog",
         "airport/data/pre_alarm.csv",
         "airport/data/report.csv",
+        "airport/streamlog.toml",
     ]
     readme = (tmp_path / "airport" / "README.md").read_text()
     assert readme.startswith("# airport\n")
@@ -29,6 +31,11 @@ def test_it_is_in_order(run) -> None:
     checked = run("check", "airport")
     assert (checked.exit_code, checked.stderr) == (0, "checked 1 file: no findings\n")
     assert run("fmt", "--check", "airport").exit_code == 0
+
+
+def test_what_it_says_to_do_next_works(run) -> None:
+    for line in run("new", "airport").stdout.split("next:\n")[1].splitlines():
+        assert run(*line.split("   ")[0].split()[1:]).exit_code == 0
 
 
 def test_its_data_fit_its_streams(run, tmp_path: Path) -> None:

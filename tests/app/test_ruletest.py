@@ -489,7 +489,20 @@ def test_junit(run, write: Write, tmp_path: Path) -> None:
     assert "- alarm(1, a)" in (failure.text or "")
 
 
-def test_the_tests_of_used_files_are_not_run_twice(run, write: Write) -> None:
+def test_the_tests_of_used_files_are_run_once(run, write: Write) -> None:
     write("lib.slog", ALARM + test_block("end."))
-    write("a.slog", 'use "lib.slog".\n' + test_block("pre(1, a).", "end.", "expect alarm(1, a)."))
-    assert run("test", "a.slog").stdout == "a.slog: 1 passed\n1 passed\n"
+    write("none.slog", "")
+    uses = 'use "lib.slog".\nuse "none.slog" as none_of_it.\n'
+    write("a.slog", uses + test_block("pre(1, a).", "end.", "expect alarm(1, a)."))
+    assert run("test", "a.slog").stdout == "a.slog: 1 passed\nlib.slog: 1 passed\n2 passed\n"
+    write("b.slog", 'use "lib.slog" as lib.\n')
+    assert run("test", "b.slog").stdout == "lib.slog: 1 passed\n1 passed\n"
+    assert run("test", ".").stdout == "a.slog: 1 passed\nlib.slog: 1 passed\n2 passed\n"
+
+
+def test_what_has_infinitely_many_answers_cannot_be_expected(run, write: Write) -> None:
+    rule = "stream s(T: int). recent(T) <- s(T0), T0 < T, T <= T0 + 5.\n"
+    write("a.slog", rule + test_block("s(1).", "end.", "expect recent(2)."))
+    result = run("test", "a.slog")
+    assert result.exit_code == 1
+    assert "`recent` has infinitely many answers" in result.stdout

@@ -128,6 +128,7 @@ def test_contract_as_json(run, write) -> None:
             "class": "waits",
             "waits": 300_000_000,
             "relaxed": False,
+            "metadata": {},
         }
     ]
 

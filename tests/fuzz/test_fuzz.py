@@ -82,7 +82,8 @@ STRANGE = (
 WORDS = _words(
     "<- :- not ! ~ ; , . ( ) { } [ ] < > <= >= = != + - * / // % ++ ? ?- .. : _ __ T X p msg "
     "stream table output test tick lgr max min abs floor ceil count sum avg first last min<D> "
-    "use slack idle horizon keep from advance expect none end given arrive late reject rejected "
+    "use as export extend m.p m.q(T,X) "
+    "slack idle horizon keep from advance expect none end given arrive late reject rejected "
     "SL0402 true false 0 1 -1 1.5 1e9 0x10 5s 5min 1week 1.5h @ @2026-11-15T08:00:00Z @9999-99-99 "
     '"a" \'b\' "\\x" " \' /* */ // %'
 )
@@ -248,15 +249,9 @@ def test_mutations(first: int) -> None:
         random = Random(f"{SEED}/{number}")
         program, mode = mutated(random), random.choice(tuple(Mode))
         where = f"seed {SEED}, mutation {number} ({mode.value}):\n{program[:3000]!r}"
-        faulthandler.dump_traceback_later(STUCK, exit=True)
-        start = time.process_time()
-        try:
-            result = compile_source(Source("fuzz.slog", program), mode=mode)
-        except Exception as error:
-            raise AssertionError(where) from error
-        finally:
-            faulthandler.cancel_dump_traceback_later()
-        took = time.process_time() - start
+        result, took = _compiled(program, mode, where)
+        if took > HANG:  # What hangs, hangs again; the process had something else to do, perhaps.
+            took = min(took, _compiled(program, mode, where)[1])
         if took > slowest:
             slowest, text = took, where
         seen.update({d.code for d in result.diagnostics} or {"nothing"})
@@ -265,6 +260,19 @@ def test_mutations(first: int) -> None:
     assert slowest < HANG, f"{slowest:.3f} s: {text}"
     # Mutations that never get past the parser would test nothing else.
     assert seen["SL0101"] < SHARE and sum(seen[c] for c in seen if c > "SL02") > SHARE / 10, seen
+
+
+def _compiled(program: str, mode: Mode, where: str) -> tuple[Program, float]:
+    """The result, and the seconds of processor time that this thread took for it."""
+    faulthandler.dump_traceback_later(STUCK, exit=True)
+    start = time.thread_time()
+    try:
+        result = compile_source(Source("fuzz.slog", program), mode=mode)
+    except Exception as error:
+        raise AssertionError(where) from error
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    return result, time.thread_time() - start
 
 
 @pytest.mark.parametrize("text", PROGRAMS, ids=range(len(PROGRAMS)))

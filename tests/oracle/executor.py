@@ -22,8 +22,9 @@ from streamlog.runtime.executor import BEGIN, END, Limits, Row
 
 PROGRESS, RETURNED = "progress", "returned "
 
-# How far ahead a predicate looks through a mark, by stream; None: without bound.
-Reach = dict[str, int | None]
+# How far ahead a predicate looks through a mark, by stream, with how much further other timelines
+# of the stream that do as well must have come; None: without bound.
+Reach = dict[tuple[str, tuple[tuple[str, int], ...]], int | None]
 
 
 class NaiveExecutor:
@@ -38,10 +39,10 @@ class NaiveExecutor:
         self._compilation = compilation
         self._schema = compilation.schema
         self._tables = {name: list(rows) for name, rows in tables.items()}
-        self._rows: dict[str, set[Row]] = {name: set() for name in self._schema.streams}
-        self._progress = dict.fromkeys(self._schema.streams, BEGIN)
+        self._rows: dict[str, set[Row]] = {name: set() for name in self._schema.timelines}
+        self._progress = dict.fromkeys(self._schema.timelines, BEGIN)
         self._returned: dict[str, set[Row]] = {}
-        self._reach = marked_reach(self._schema.streams, compilation.graph.edges)
+        self._reach = marked_reach(self._schema.timelines, compilation.graph.edges)
         self._model: dict[str, set[Row]] | None = None
 
     def step(
@@ -72,9 +73,13 @@ class NaiveExecutor:
         return result
 
     def _is_certain(self, name: str, row: Row) -> bool:
-        for stream, ahead in self._reach.get(name, {}).items():
-            progress = self._progress[stream]
-            if progress != END and (ahead is None or progress <= row[0] + ahead):
+        for (stream, others), ahead in self._reach.get(name, {}).items():
+            ways = [(stream, 0), *others]
+            passed = [(self._progress[timeline], more) for timeline, more in ways]
+            if not any(
+                progress == END or (ahead is not None and progress > row[0] + ahead + more)
+                for progress, more in passed
+            ):
                 return False
         return True
 
@@ -89,7 +94,7 @@ class NaiveExecutor:
 
     def load(self, saved: Mapping[str, list[Row]]) -> None:
         self._model = None
-        self._rows = {name: set(map(tuple, saved.get(name, ()))) for name in self._schema.streams}
+        self._rows = {name: set(map(tuple, saved.get(name, ()))) for name in self._schema.timelines}
         self._progress.update((str(name), int(time)) for name, time in saved[PROGRESS])
         self._returned = {
             name.removeprefix(RETURNED): set(map(tuple, rows))
@@ -105,14 +110,18 @@ def marked_reach(streams: Iterable[str], edges: Iterable[Edge]) -> dict[str, Rea
     rounds as there are such pairs has no longest.
     """
     edges = tuple(edges)
-    longest: dict[tuple[str, bool], Reach] = {(s, False): {s: 0} for s in streams}
+    longest: dict[tuple[str, bool], Reach] = {(s, False): {(s, ()): 0} for s in streams}
     rounds = 2 * len({n for e in edges for n in (e.head, e.goal)}) + 2
     for number in range(2 * rounds):
         changed = False
         for edge in edges:
             for marked in (False, True):
                 into = longest.setdefault((edge.head, marked or edge.mark is not None), {})
-                for stream, by in tuple(longest.get((edge.goal, marked), {}).items()):
+                for aim, by in tuple(longest.get((edge.goal, marked), {}).items()):
+                    stream = aim
+                    if edge.instead and edge.ahead is not None:
+                        more = tuple((other, a - edge.ahead) for other, a in edge.instead)
+                        stream = (aim[0], more)
                     far = None if by is None or edge.ahead is None else by + edge.ahead
                     old = into.get(stream, far)
                     if stream in into and (old is None or (far is not None and far <= old)):

@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -25,6 +26,7 @@ import re2
 from oracle.failure import ValueFailure
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EXACT = Context(prec=60)  # enough for the root that is nearest to be found
 
 
 def _int(value: Any) -> int:
@@ -160,7 +162,7 @@ MORE: dict[str, Callable[..., Any]] = {
     "string": _string,
     "time": _time,
     "round": _round,
-    "sqrt": _number(lambda x: x**0.5 if x > 0 else math.sqrt(x)),
+    "sqrt": _number(lambda x: float(Decimal(x).sqrt(_EXACT)) if x > 0 else math.sqrt(x)),
     "exp": _number(lambda x: math.exp(x)),
     "log": _number(lambda x: math.log(x)),
     "pow": _number(lambda x, y: math.pow(x, y)),

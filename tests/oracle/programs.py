@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
+from types import MappingProxyType
 from typing import TypeAlias
 
 from attrs import define, evolve, field, frozen
 
+from streamlog.analysis.timelines import View
 from streamlog.compiler import compile_source
 from streamlog.diagnostics import Source
 from streamlog.runtime.executor import BEGIN, END, Row
@@ -75,15 +77,68 @@ def arrival_orders(
     return [order[a:b] for a, b in zip([0, *cuts], [*cuts, len(order)], strict=True)]
 
 
-def executor_steps(rng: Random, facts: Mapping[str, Sequence[Row]]) -> list[Step]:
+Views = Mapping[str, Mapping[str, View]]
+
+
+def on_views(facts: Mapping[str, Sequence[Row]], views: Views) -> dict[str, Sequence[Row]]:
+    """The rows of streams, and those of their views on other timelines."""
+    found = dict(facts)
+    for stream, some in views.items():
+        for name, view in some.items():
+            found[name] = sorted(tuple(row[p] for p in view.order) for row in facts.get(stream, ()))
+    return found
+
+
+@define
+class _OnSeveral:
+    """A stream with several timelines on its way: its rows come in any order, each timeline
+    promises what it can, and a row goes to the executor when one of them has passed it."""
+
+    columns: Mapping[str, int]  # by timeline
+    coming: list[Row]
+    held: list[Row] = field(factory=list)
+
+    def go_on(self, rng: Random, size: int, progress: dict[str, int]) -> list[Row]:
+        count = rng.randint(0, size)
+        self.held += self.coming[:count]
+        del self.coming[:count]
+        for name, column in self.columns.items():
+            most = min((row[column] for row in self.coming), default=LAST_TIME + 4)
+            least = max(progress[name], -1)
+            if most > least and rng.random() < 0.7:
+                progress[name] = rng.choice([most, rng.randint(least, most)])
+        passed = [
+            row for row in self.held if any(row[c] <= progress[n] for n, c in self.columns.items())
+        ]
+        self.held = [row for row in self.held if row not in passed]
+        return sorted(passed)
+
+
+def executor_steps(
+    rng: Random, facts: Mapping[str, Sequence[Row]], views: Views = MappingProxyType({})
+) -> list[Step]:
     """The rows as an executor gets them: each stream in the order of time, with its progress,
     which is that of the last row or runs ahead up to the next one; the last step ends all."""
-    waiting = {name: sorted(rows) for name, rows in facts.items()}
-    progress = dict.fromkeys(facts, BEGIN)
+    waiting = {name: sorted(rows) for name, rows in facts.items() if name not in views}
+    several = {
+        name: _OnSeveral(
+            {name: 0, **{n: view.column for n, view in some.items()}},
+            rng.sample(facts[name], len(facts[name])),
+        )
+        for name, some in views.items()
+    }
+    timelines = [*facts, *(name for some in views.values() for name in some)]
+    progress = dict.fromkeys(timelines, BEGIN)
     size = rng.choice([1, 2, 4, 30])
     steps: list[Step] = []
-    while any(waiting.values()):
+    while any(waiting.values()) or any(s.coming or s.held for s in several.values()):
+        if several and not any(s.coming for s in several.values()) and rng.random() < 0.2:
+            break  # the end brings the rest
         arrived: dict[str, list[Row]] = {}
+        for name, stream in several.items():
+            if stream.coming or stream.held:
+                arrived[name] = stream.go_on(rng, size, progress)
+        arrived |= on_views(arrived, {n: views[n] for n in arrived})
         for name, rows in waiting.items():
             if rng.random() < 0.3:
                 continue
@@ -95,10 +150,14 @@ def executor_steps(rng: Random, facts: Mapping[str, Sequence[Row]]) -> list[Step
             if most > least and rng.random() < 0.8:
                 progress[name] = rng.choice([most, rng.randint(least, most)])
         steps.append(({n: r for n, r in arrived.items() if r}, dict(progress)))
-    if rng.random() < 0.3 and progress:
-        progress[rng.choice(sorted(progress))] = END
+    ending = sorted(name for name, rows in waiting.items() if not rows)
+    if rng.random() < 0.3 and ending:
+        progress[rng.choice(ending)] = END
         steps.append(({}, dict(progress)))
-    steps.append(({}, dict.fromkeys(facts, END)))
+    rest = {name: sorted(rows) for name, rows in waiting.items() if rows}
+    rest |= {name: sorted(s.coming + s.held) for name, s in several.items()}
+    rest = on_views(rest, {n: views[n] for n in views if n in rest})
+    steps.append(({n: r for n, r in rest.items() if r}, dict.fromkeys(timelines, END)))
     return steps
 
 

@@ -8,16 +8,18 @@ from random import Random
 from attrs import evolve
 from oracle.executor import NaiveExecutor
 from oracle.naive import model
-from oracle.programs import Case, executor_steps
+from oracle.programs import Case, executor_steps, on_views
 
 from streamlog.analysis.contract import Keeps
 from streamlog.compiler import Program, compile_source, focused
 from streamlog.diagnostics import Source
 from streamlog.kernel import Kernel
 from streamlog.runtime.executor import END, ExecutorFactory, Limits, Resumable, Row
+from streamlog.stages import Safe
 from streamlog.syntax.ast import Const
 from streamlog.syntax.nothing import NONE
 from streamlog.syntax.pretty import quoted
+from streamlog.syntax.walk import atoms
 
 Answers = dict[str, set[Row]]
 
@@ -29,9 +31,19 @@ def compiled(case: Case) -> Program:
 
 
 def expected(program: Program, case: Case) -> Answers:
-    facts = {**case.tables, **case.facts}
-    full = model(program, facts)
+    full = model(plain(program, case), {**case.tables, **case.facts})
     return {name: set(full.get(name, ())) for name in closed_derived(program)}
+
+
+def plain(program: Program, case: Case) -> Program:
+    """The program as it is written, before its goals are put on timelines."""
+    if not program.schema.views:
+        return program
+    written = compile_source(Source("plain.slog", case.text), until="safety")
+    assert isinstance(written, Safe) and not any(
+        written.schema[a.pred].view for r in written.schema.rules for a in atoms(r.body)
+    )
+    return evolve(program, schema=written.schema, types=written.types, safety=written.safety)
 
 
 def closed_derived(program: Program) -> list[str]:
@@ -66,7 +78,7 @@ def arrivals(program: Program, case: Case) -> dict[str, list[Row]]:
 def at_once(program: Program, case: Case, executor: ExecutorFactory = Kernel) -> Answers:
     """Everything in one step."""
     made = executor(program.closed, tables(program, case), Limits())
-    facts = arrivals(program, case)
+    facts = on_views(arrivals(program, case), program.schema.views)
     found = made.step(facts, dict.fromkeys(facts, END))
     return collected(program, [found])
 
@@ -86,7 +98,7 @@ def in_steps(
     may be forgotten, which is otherwise put off until there is much of it."""
     made = executor(program.closed, tables(program, case), Limits())
     naive = NaiveExecutor(program, case.tables) if certain else None
-    steps = executor_steps(rng, arrivals(program, case))
+    steps = executor_steps(rng, arrivals(program, case), program.schema.views)
     stop = rng.randrange(len(steps)) if restart else -1
     outputs = []
     released: Answers = {}
@@ -125,7 +137,10 @@ def is_due(program: Program, name: str, row: Row, progress: dict[str, int]) -> b
     """Whether the contract promises a row by now, which may be later than the rules alone would:
     where an open predicate cannot be unfolded, its core is waited for."""
     return all(
-        progress[d.stream] >= END or (d.by is not None and progress[d.stream] > row[0] + d.by)
+        any(
+            progress[timeline] >= END or (by is not None and progress[timeline] > row[0] + by)
+            for timeline, by in d.ways
+        )
         for d in program.contract[name].decided
     )
 

@@ -39,6 +39,7 @@ class Maker:
         self.known = [Pred("s", 2), Pred("s", 2), Pred("v", 3), Pred("r", 1)]
         self.ahead, self.back = rng.randrange(4), rng.randrange(5)
         self.length = rng.randrange(4)
+        self.several = rng.random() < 0.6
 
     def case(self) -> Case:
         rng = self.rng
@@ -46,8 +47,9 @@ class Maker:
         clauses += [f"T - {self.back} <= U"] * (rng.random() < 0.9)
         where = f" where {', '.join(clauses)}" if clauses else ""
         lines = [
-            f"stream s(T: int, U: int, x: string){where}.",
-            f"stream v(T: int, begin: int, end: int, x: string) where begin <= end, "
+            f"stream s(T: int, U: int, x: string){self.progress('U')}{where}.",
+            f"stream v(T: int, begin: int, end: int, x: string){self.progress('begin', 'end')} "
+            f"where begin <= end, "
             f"end < begin + {self.length + 1}, end {rng.choice(['=', '<='])} T.",
             "stream r(T: int, x: string).",
             f"table hours(low: int, high: int) where low <= high, high <= low + {self.length}.",
@@ -56,6 +58,11 @@ class Maker:
             lines += self.rules(f"p{number}")
         equal = "end = T" in lines[1]
         return Case("\n".join(lines) + "\n", self.facts(equal), {"hours": self.hours()})
+
+    def progress(self, *columns: str) -> str:
+        """On several timelines, perhaps."""
+        chosen = [c for c in columns if self.rng.random() < 0.7] if self.several else []
+        return f" progress {', '.join(['T', *chosen])}" if chosen else ""
 
     # ------------------------------------------------------------------------------ data
 

@@ -20,9 +20,9 @@ def test_dialect(text: str, pattern: str, found: bool) -> None:
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|aa)+$", "(.*)*b", "^(a?){40}a{40}$"])
 def test_no_pattern_takes_for_ever(pattern: str) -> None:
-    began = time.process_time()
+    began = time.thread_time()
     matches("a" * 20_000 + "!", pattern)
-    assert time.process_time() - began < 5
+    assert time.thread_time() - began < 5
 
 
 @pytest.mark.parametrize("pattern", ["((((", r"(a)\1", "(?=a)", "a{1001}", "\ud800"])

@@ -22,7 +22,7 @@ from streamlog.spark.executor import SparkExecutor
 
 ROOT = Path(__file__).parents[2]
 RULES, PROGRAMS = (
-    sorted(p.relative_to(ROOT) for p in (ROOT / folder).rglob("*.slog"))
+    sorted(p.relative_to(ROOT) for p in (ROOT / folder).rglob("*.slog") if p.parent.name != "lib")
     for folder in ("rules", "tests/programs")
 )
 

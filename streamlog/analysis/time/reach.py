@@ -44,6 +44,16 @@ HEAD = "head"  # no variable starts with a lower-case letter
 
 
 @frozen
+class Elsewhere:
+    """A goal on another timeline of its stream."""
+
+    stream: str
+    column: int  # of the goal's
+    ahead: int | None
+    back: int | None
+
+
+@frozen
 class Goal:
     """A timestamped goal of a rule and the span of time, relative to the head, it can lie in.
 
@@ -57,6 +67,7 @@ class Goal:
     back: int | None
     negated: bool
     depth: int  # how many negations it stands in
+    elsewhere: tuple[Elsewhere, ...] = ()
 
     @property
     def is_blocking(self) -> bool:
@@ -103,9 +114,9 @@ class BranchTime:
         return bool(self.matrices)
 
 
-def clock_of(atom: Atom) -> str:
+def clock_of(atom: Atom, column: int = 0) -> str:
     """The name of a goal's timestamp: its variable, or the constant in words."""
-    match atom.args[0]:
+    match atom.args[column]:
         case Var(name):
             return name
         case Const(value):
@@ -220,7 +231,8 @@ def _branch(
 
 
 def _same_times(one: BranchTime, other: BranchTime) -> bool:
-    names = (HEAD, *(g.clock for g in one.goals))
+    others = (clock_of(g.atom, e.column) for g in one.goals for e in g.elsewhere)
+    names = (HEAD, *(g.clock for g in one.goals), *others)
 
     def differences(time: BranchTime) -> set[tuple[int | None, ...]]:
         return {tuple(m.most(a, b) for a in names for b in names) for m in time.matrices}
@@ -237,7 +249,12 @@ def _with_ranges(
     relations: Relations,
     by_facts: bool,
 ) -> BranchTime:
-    clocks = {clock_of(a) for a in atoms(body) if schema.is_temporal(a.pred)}
+    clocks = {
+        clock_of(a, column)
+        for a in atoms(body)
+        if schema.is_temporal(a.pred)
+        for column in _timestamps(a, schema)
+    }
     head = rule.head.args[0]
     if isinstance(head, Var):
         clocks.add(head.name)
@@ -262,12 +279,18 @@ def _formulas(body: Body, schema: Schema, terms: Terms) -> Iterator[tuple[Conjun
             case Comparison():
                 yield terms.comparison(literal)
             case Atom(pred, args):
-                if args and isinstance(time := args[0], Const) and schema.is_temporal(pred):
-                    clock = Var(clock_of(literal), span=time.span)
-                    yield terms.comparison(Comparison("=", clock, time, span=time.span))
+                for column in _timestamps(literal, schema) if schema.is_temporal(pred) else ():
+                    if isinstance(time := args[column], Const):
+                        clock = Var(clock_of(literal, column), span=time.span)
+                        yield terms.comparison(Comparison("=", clock, time, span=time.span))
                 yield from terms.related(literal)
             case Not() | Choice():
                 pass
+
+
+def _timestamps(atom: Atom, schema: Schema) -> tuple[int, ...]:
+    """The columns of a timestamped goal that make progress."""
+    return (0, *(column for _, column in schema.elsewhere.get(atom.pred, ()))) if atom.args else ()
 
 
 def _goals(
@@ -283,19 +306,31 @@ def _goals(
         match literal:
             case Atom(pred) if schema.is_temporal(pred) and possible:
                 clock = clock_of(literal)
+                elsewhere = (
+                    Elsewhere(stream, column, *_span(clock_of(literal, column), possible))
+                    for stream, column in schema.elsewhere.get(pred, ())
+                )
                 yield Goal(
                     literal,
                     clock,
-                    _largest(m.most(clock, HEAD) for m in possible),
-                    _smallest(m.least(clock, HEAD) for m in possible),
+                    *_span(clock, possible),
                     depth > 0,
                     depth,
+                    tuple(elsewhere),
                 )
             case Not(inner):
                 local, within = inside(literal, around, schema, terms, clocks, possible)
                 yield from _goals(inner, schema, local, within, clocks, depth + 1)
             case Atom() | Comparison() | Choice():
                 pass
+
+
+def _span(clock: str, possible: tuple[Dbm, ...]) -> tuple[int | None, int | None]:
+    """Look-ahead and look-back."""
+    return (
+        _largest(m.most(clock, HEAD) for m in possible),
+        _smallest(m.least(clock, HEAD) for m in possible),
+    )
 
 
 def _largest(values: Iterable[int | None]) -> int | None:

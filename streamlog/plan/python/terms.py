@@ -23,8 +23,10 @@ _COMPARISONS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=
 
 def spelled(prefix: str, name: str) -> str:
     """A name in generated code, different for every name in the program. Python takes names for
-    equal that look alike (`ﬁ` and `fi`), so those outside of ASCII are written in hexadecimal."""
-    return f"{prefix}_{name}" if name.isascii() else f"{prefix}x_{name.encode().hex()}"
+    equal that look alike (`ﬁ` and `fi`), so those outside of ASCII are written in hexadecimal, and
+    so are those of used files (`auth.failed`)."""
+    plain = name.isascii() and "." not in name
+    return f"{prefix}_{name}" if plain else f"{prefix}x_{name.encode().hex()}"
 
 
 def name(var: Var) -> str:

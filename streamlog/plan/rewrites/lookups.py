@@ -59,13 +59,14 @@ def _conditions(goal: Atom, found: Conjunction) -> Sequence[Literal] | None:
 def _is_known_by_another(goal: Goal, found: Conjunction) -> bool:
     """Whether another goal's row tells by its arrival that all of this goal's are there.
 
-    A row of a stream at T is passed on when everything before T has come. So it is enough that
-    this goal depends on that stream alone, strictly before T, the head's timestamp.
+    A row of a stream at T is passed on when everything before T has come, unless another of its
+    timelines has passed it. So it is enough that this goal depends on that stream alone, strictly
+    before T, the head's timestamp.
     """
     delays = found.program.delays[goal.atom.pred]
     for other in found.goals:
         at = found.time_of(other)
-        if other is goal.atom or at is None or not at.ahead == 0 == at.back:
+        if other is goal.atom or at is None or at.elsewhere or not at.ahead == 0 == at.back:
             continue
         delay = delays.get(other.pred)
         if delays.keys() == {other.pred} and delay is not None and goal.ahead is not None:
