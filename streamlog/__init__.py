@@ -102,7 +102,7 @@ def Engine(  # noqa: N802 - to its users it is a class
     lets a program call the Python functions that it declares."""
     from streamlog.kernel import Kernel
     from streamlog.runtime.engine import Engine as RuntimeEngine
-    from streamlog.runtime.sources import check_inputs
+    from streamlog.runtime.missing_inputs import check_inputs
 
     program = prepared(program, on_error, allow_python)
     check_inputs(program, {*program.schema.streams, *(tables or {})}, "pass them in `tables`")

@@ -33,11 +33,11 @@ from streamlog.runtime.executor import LimitError, Limits
 from streamlog.runtime.functions import EvaluationError
 from streamlog.runtime.ingest import Checker
 from streamlog.runtime.lock import Locked
+from streamlog.runtime.missing_inputs import check_inputs
 from streamlog.runtime.python_functions import PythonError, check_allowed
 from streamlog.runtime.sources import (
     Input,
     SourceError,
-    check_inputs,
     declared_inputs,
     read_file,
 )

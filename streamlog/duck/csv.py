@@ -33,6 +33,8 @@ def certain(source: Input, checker: Checker) -> str | None:
         return None
     if checker.assumed or not checker.types or checker.forms or checker.optional:
         return None
+    if checker.number is not None:
+        return None
     if any(type_ is None for type_ in checker.types):
         return None
     header = _plain_header(path)

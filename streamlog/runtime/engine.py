@@ -23,12 +23,12 @@ from streamlog.runtime.executor import (
 )
 from streamlog.runtime.history import History
 from streamlog.runtime.ingest import Check, Checker, RawRow, Reject
+from streamlog.runtime.missing_inputs import check_inputs
 from streamlog.runtime.progress import Clock, Progress
 from streamlog.runtime.python_functions import check_allowed
 from streamlog.runtime.query import Binding, QueryError, Question, answer, in_order, prepared
 from streamlog.runtime.report import Counts, Late, Report, Skipped, too_far_ahead
 from streamlog.runtime.several_timelines import Judge, buffer_of, leaving
-from streamlog.runtime.sources import check_inputs
 from streamlog.runtime.status import Held, held
 from streamlog.runtime.values import to_time
 from streamlog.syntax.ast import FIRST_INSTANT, LAST_INSTANT, LOGICAL_TIME, Type

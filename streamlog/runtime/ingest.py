@@ -132,7 +132,8 @@ class Checker:
         self.saw_time = False  # an undeclared clock turned out to be the calendar's
         # A number for each column that has one which is hardly of microseconds.
         self.odd: dict[int, int] = {}
-        columns = enumerate(() if answers else predicate.columns)
+        columns = [*enumerate(() if answers else predicate.columns)]
+        self.number = next((i for i, c in columns if c.is_row), None)
         self.forms = {i: column.form for i, column in columns if column.form is not None}
         self._whole = self._keeping if predicate.arity else self._bare
         self.row: Check = self.row_of({})
@@ -140,6 +141,16 @@ class Checker:
         # For rows with values of the language, such as facts: a time is in microseconds.
         times = (i for i, type_ in enumerate(self.types) if type_ is Type.TIME)
         self.fact: Check = self.row_of(dict.fromkeys(times, "us"))
+
+    def numbered(self, raw: Any, number: int | str) -> Any:
+        """A record of a file, with its number in the column that has it."""
+        if self.number is None:
+            return raw
+        if isinstance(raw, Mapping):
+            return {**raw, self.names[self.number]: number}
+        if isinstance(raw, list | tuple):
+            return [*raw[: self.number], number, *raw[self.number :]]
+        return raw
 
     def rows(self, raw: Any) -> Iterable[Row | Reject]:
         """The row in a record; if columns are in a list, those of its elements."""

@@ -40,8 +40,10 @@ def read_parquet(source: Input, checker: Checker) -> Rows:
 def _rows(file: Any, path: Path, header: bool, checker: Checker) -> Rows:
     from streamlog.runtime.sources import placed
 
-    fields = _fields(file.schema_arrow, path, header, checker.paths)
-    units = {i: unit for i, field in enumerate(fields) if (unit := _unit(field.type))}
+    places = [i for i in range(len(checker.paths)) if i != checker.number]
+    fields = _fields(file.schema_arrow, path, header, [checker.paths[i] for i in places])
+    typed = zip(places, fields, strict=True)
+    units = {i: unit for i, field in typed if (unit := _unit(field.type))}
     before = 0
     check = checker.row_of(units)
     no_list = missing_list(checker.names, checker.paths)
@@ -49,7 +51,10 @@ def _rows(file: Any, path: Path, header: bool, checker: Checker) -> Rows:
         records, columns, without = _flat(batch, fields)
         rows = zip(*map(_values, columns), strict=True) if columns else [()] * batch.num_rows
         for number, raw in zip(records, rows, strict=True):
-            row = check(raw) if number not in without else Reject(checker.pred, raw, no_list)
+            if number in without:
+                row: Row | Reject = Reject(checker.pred, raw, no_list)
+            else:
+                row = check(checker.numbered(raw, before + number + 1))
             yield row if row.__class__ is tuple else placed(row, path, before + number + 1)
         before += batch.num_rows
 

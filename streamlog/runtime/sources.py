@@ -11,7 +11,7 @@ import io
 import json
 import sys
 from collections import deque
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,6 @@ from typing import Any, TextIO, TypeAlias
 from attrs import frozen
 
 from streamlog.compiler import Program
-from streamlog.diagnostics import did_you_mean
 from streamlog.runtime.data_files import (
     CSV,
     PARQUET,
@@ -43,7 +42,6 @@ from streamlog.runtime.nested import same_named
 from streamlog.runtime.prefix import Prefix, Recorded
 from streamlog.runtime.values import shown
 from streamlog.syntax.data_path import DataPath, path_text
-from streamlog.syntax.walk import atoms
 
 Rows: TypeAlias = Generator[Row | Reject, None, None]
 Arriving: TypeAlias = Generator[Row | Reject | None, None, None]  # None: no more at present
@@ -233,10 +231,35 @@ class Layout:
 
         return check
 
-    def is_repeated(self, fields: object, checker: Checker) -> bool:
+    def numbered(
+        self, fields: list[str] | Unreadable, line: int, checker: Checker
+    ) -> list[str] | Unreadable:
+        """A record with the number of its line: behind all others, if columns have names."""
+        if not isinstance(fields, list):
+            return fields
+        if len(fields) != self.width - 1:
+            reason = f"{len(fields)} values where {self.width - 1} are wanted"
+            return Unreadable(fields, reason)
+        number = str(line)
+        if self.header:
+            return [*fields, number]
+        records: list[str] = checker.numbered(fields, number)
+        return records
+
+    def is_repeated(self, fields: list[str] | Unreadable | None, checker: Checker) -> bool:
         """Whether a record that was rejected is the first line once more, in files that were put
         together: names are no times."""
-        return checker.temporal and fields == self.header
+        return checker.temporal and _numbered(fields, checker) == self.header
+
+
+def _numbered(
+    header: list[str] | Unreadable | None, checker: Checker
+) -> list[str] | Unreadable | None:
+    """The names of a file's columns, with that of the number of its rows if there is one."""
+    if checker.number is None or not isinstance(header, list):
+        return header
+    name = checker.names[checker.number]
+    return [*("" if same_named(name, [h.strip()]) else h for h in header), name]
 
 
 def _csv_rows(lines: Iterable[str], source: Input, checker: Checker) -> Arriving:
@@ -250,13 +273,14 @@ def _csv_rows(lines: Iterable[str], source: Input, checker: Checker) -> Arriving
             yield None
         if header is None:
             return
-    layout = Layout.of(header, checker.paths, path)
+    numbered = checker.number is not None
+    layout = Layout.of(_numbered(header, checker), checker.paths, path)
     check = layout.check(checker)
     for line, fields in found:
         if fields is None:
             yield None
             continue
-        row = check(fields)
+        row = check(layout.numbered(fields, line, checker) if numbered else fields)
         if row.__class__ is tuple:
             yield row
         elif not layout.is_repeated(fields, checker):
@@ -324,7 +348,7 @@ def _quoted(
 _decode = json.JSONDecoder().decode
 
 
-def json_rows(line: str, checker: Checker) -> Iterable[Row | Reject]:
+def json_rows(line: str, checker: Checker, number: int = 0) -> Iterable[Row | Reject]:
     """The row in a line, or in a message; several if it has a list of them."""
     if not line or line.isspace():
         return ()
@@ -334,7 +358,7 @@ def json_rows(line: str, checker: Checker) -> Iterable[Row | Reject]:
         reason = str(error).split(":")[0].lower() if isinstance(error, ValueError) else ""
         reason = f"malformed JSON: {reason or 'nested too deeply'}"
         return (Reject(checker.pred, line.rstrip("\r\n"), reason),)
-    return checker.rows(raw)
+    return checker.rows(checker.numbered(raw, number))
 
 
 def _json_rows(lines: Iterable[str], source: Input, checker: Checker) -> Arriving:
@@ -344,7 +368,7 @@ def _json_rows(lines: Iterable[str], source: Input, checker: Checker) -> Arrivin
             yield None
             continue
         number += 1
-        for row in json_rows(line, checker):
+        for row in json_rows(line, checker, number):
             yield row if row.__class__ is tuple else placed(row, source.path, number)
 
 
@@ -400,27 +424,6 @@ def declared_inputs(program: Program, *, header: bool = True) -> list[Input]:
             path = inside(program, str(option.value.value), option.span.source.path)
             found.append(Input(name, path, header))
     return found
-
-
-def check_inputs(program: Program, given: Collection[str], way_out: str) -> None:
-    """Raise `SourceError` if rules read a stream or table that is not given and has no facts
-    either. `{name}` in the way out stands for the first of them."""
-    schema = program.schema
-    goals = (atom for rule in program.closed.schema.rules for atom in atoms(rule.body))
-    read = {schema.stream_of(atom.pred) for atom in goals}
-    missing = [
-        schema[name]
-        for name in schema.inputs
-        if name in read and name not in given and name not in schema.facts_of
-    ]
-    if not missing:
-        return
-    first, names = missing[0], " and ".join(f"`{p.name}`" for p in missing)
-    kind = "stream" if first.temporal else "table"
-    what = f"{kind} {names} has" if len(missing) == 1 else f"the inputs {names} have"
-    near = did_you_mean(first.name, (name for name in schema.predicates if name != first.name))
-    hint = f" (did you mean `{near}`?)" if near and first.declaration is None else ""
-    raise SourceError(f"{what} no rows{hint}: {way_out.format(name=first.name)}")
 
 
 def inside(program: Program, path: str, declared_in: str) -> Path:

@@ -18,7 +18,8 @@ from streamlog.diagnostics import did_you_mean
 from streamlog.runtime.columns import ColumnTypes, types_of_rows
 from streamlog.runtime.executor import Row
 from streamlog.runtime.ingest import REPORT, paths_of
-from streamlog.runtime.sources import check_inputs, declared_inputs
+from streamlog.runtime.missing_inputs import check_inputs
+from streamlog.runtime.sources import declared_inputs
 from streamlog.spark import wire
 from streamlog.spark.ingest import (
     GOOD,

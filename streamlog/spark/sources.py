@@ -57,6 +57,16 @@ _HELD: dict[Type, spark_types.DataType] = {
 }
 
 
+def refuse_row_numbers(program: Program, pred: str) -> None:
+    """Spark does not number the rows of files."""
+    for column in program.schema[pred].columns:
+        if column.is_row:
+            raise SourceError(
+                f"column `{column.name}` of `{pred}` is the number of a row in its file, which "
+                "Spark does not know: use --engine local, or have the number in the data"
+            )
+
+
 def read(
     spark: SparkSession,
     path: str | Path,
@@ -73,6 +83,7 @@ def read(
     in another order, may lie in one folder. Without a `header`, columns count by position. A file
     may be `called` otherwise in messages.
     """
+    refuse_row_numbers(program, pred)
     if str(path).startswith(SCHEME):
         return _messages(messages(spark, str(path), stream=False), paths_of(program, pred))
     if is_table(str(path)):
@@ -219,6 +230,7 @@ def read_stream(
     `kind` (csv, jsonl, parquet) is for a folder that is empty yet; `most_files` is how many are
     read at a time. All CSV files of a folder need the same first line: Spark fails at another.
     """
+    refuse_row_numbers(program, pred)
     paths = paths_of(program, pred)
     place = str(path)
     if place.startswith(SCHEME):

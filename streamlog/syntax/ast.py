@@ -211,9 +211,12 @@ class Column:
     form: TimeForm | None = None
     path: DataPath | None = None
     optional: bool = False  # a value may be missing
+    is_row: bool = False  # the number of the row in its file
     span: Span = _span()
 
     def __attrs_post_init__(self) -> None:
+        if self.is_row and (self.type is not Type.INT or self.optional or self.path):
+            raise ValueError("the number of a row is an int, and not in the data")
         if self.optional and self.type is None:
             raise ValueError("a column without a type is not optional")
         if self.form is not None and self.type is not Type.TIME:

@@ -47,6 +47,7 @@ _TAKES: dict[str, tuple[tuple[Type, ...], str]] = {
     "from": ((Type.STRING,), 'a path in quotes, as in `from "rows.csv"`'),
     ARRIVES_WITHIN: ((Type.DURATION,), "a duration, as in `arrives within 10s`"),
 }
+ROW = "row"
 _TYPE_SLIPS = {
     **dict.fromkeys(("integer", "long", "bigint", "number", "int64"), "int"),
     **dict.fromkeys(("double", "real", "decimal", "numeric", "float64"), "float"),
@@ -70,9 +71,30 @@ def optional(tokens: Tokens, start: int, end: int) -> Optional:
     return Optional(start)
 
 
+@frozen
+class RowNumber:
+    """The word `row` behind a type."""
+
+    at: int
+
+
+def row(tokens: Tokens, start: int, end: int) -> RowNumber:
+    if (word := tokens.text(start)) != ROW:
+        help = "what may follow a type is `row`, for the number of a row in its file"
+        raise _contradiction(f"unknown word `{word}`", tokens.span(start, end), help=help)
+    return RowNumber(start)
+
+
 def column(tokens: Tokens, start: int, found: list[Any]) -> Column:
     placed = [x for x in found if isinstance(x, Placed)]
-    plain = _column(tokens, [x for x in found if not isinstance(x, Placed)])
+    rows = [x.at for x in found if isinstance(x, RowNumber)]
+    plain = _column(tokens, [x for x in found if not isinstance(x, Placed | RowNumber)])
+    if rows:
+        span = plain.span.to(tokens.span(rows[0], rows[0] + 1))
+        if plain.type is not Type.INT or plain.optional or placed:
+            message = "the number of a row is an `int`, and not in the data"
+            raise _contradiction(message, span, help=f"write `{plain.name}: int {ROW}`")
+        return evolve(plain, is_row=True, span=span)
     if not placed:
         return plain
     span = plain.span.to(tokens.span(placed[-1].start, placed[-1].end))

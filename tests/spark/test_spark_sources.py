@@ -396,3 +396,12 @@ def test_rate(spark: SparkSession) -> None:
     rows = checked(records, program, "s", (Type.TIME, Type.INT))
     assert rows.isStreaming
     assert rows.columns == ["c0", "c1", "place", "reason", "text", "odd"]
+
+
+@pytest.mark.parametrize("reads", [read, read_stream])
+def test_row_numbers_are_refused(spark: SparkSession, tmp_path: Path, reads: Any) -> None:
+    (tmp_path / "s.csv").write_text("T,k\n1,a\n")
+    rules = "output p.\np(T, N) <- s(T, N, _)."
+    numbered = compiled(f"stream s(T: int, n: int row, k: string).\n{rules}")
+    with pytest.raises(SourceError, match="`n` of `s` is the number of a row in its file, which"):
+        reads(spark, tmp_path, "s", numbered)
