@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,17 @@ def test_what_is_sooner_and_less_is_not_worse(diff) -> None:
 def test_how_an_input_is_read_is_said_of_the_input_alone(diff) -> None:
     result = diff(OLD, OLD.replace("slack 5s", "slack 1min"), "--format", "json")
     assert rows(result) == [("alarm", "is read differently", "other")]
+
+
+def test_what_is_kept_does_not_depend_on_the_order_of_rules(diff) -> None:
+    rules = [
+        "p(T, W) <- a(T, _), s(T0, _, 3, W), T0 <= T, not (s(T1, _, V, _), V < 3, T1 < T).\n",
+        "q(T, W) <- a(T, K), s(T0, K, V, W), T0 < T, not (s(T1, K, V1, _), V1 < V, T1 <= T).\n",
+        "r(T, K) <- a(T, K), s(T0, K, _, _), T0 < T, not (s(T1, K, _, _), T0 < T1, T1 < T).\n",
+    ]
+    text = "stream s(T: int, k: string, v: int, w: string).\n"
+    for moved in permutations(rules):
+        assert "no difference" in diff(text + "".join(rules), text + "".join(moved)).stdout
 
 
 def test_columns_and_kinds(diff) -> None:
