@@ -55,7 +55,7 @@ from streamlog.stages import (
     Timed,
     Typed,
 )
-from streamlog.syntax.ast import Module, Rule, Type
+from streamlog.syntax.ast import Export, Module, Rule, Type
 from streamlog.syntax.load import load, read
 from streamlog.syntax.parse import parse
 from streamlog.syntax.root import root_of
@@ -109,6 +109,9 @@ def _schema(program: Parsed) -> Resolved:
     schema, diagnostics = resolve(module)
     if not any(d.is_error for d in diagnostics):
         diagnostics += tuple(check_heads(schema.rules, schema.is_temporal, schema.timestamps))
+    # What is exported is a matter of files, and rewriting may leave nothing of it.
+    statements = tuple(s for s in module.statements if not isinstance(s, Export))
+    module = evolve(module, statements=statements)
     return program.to(Resolved, diagnostics, module=module, schema=schema)
 
 

@@ -172,6 +172,18 @@ def _no_function(call: Call, own: Mapping[str, PythonFunction]) -> Diagnostic:
             or f"in a head, `{call.name}(X)` aggregates X over all solutions of the body; "
             "to compute with two values, use operators, as in `A + B`",
         )
+    if "." in call.name:  # no function's name has a dot
+        text = call.span.text
+        return finding(
+            "SL0205",
+            f"`{text}` is not a term",
+            call.span,
+            help=(
+                f"as a goal of its own, `{text}` is a predicate of the file used as "
+                f"`{call.name.split('.')[0]}`",
+                f'a text with a dot is written in quotes, "{call.name}"',
+            ),
+        )
     known = FUNCTIONS.keys() | own.keys()
     word = call.name.lower().removeprefix("to").strip("_")  # toString, to_int
     near = word if word in known else _ELSEWHERE.get(call.name.lower())

@@ -157,9 +157,9 @@ def _of_predicate(
         yield change(What.KIND)
     if old.columns(was) != new.columns(name):
         yield change(What.COLUMNS)
-    delays = [{d.stream: d.by for d in entry.delays} for entry in (before, after)]
+    delays = [{d.ways for d in entry.delays} for entry in (before, after)]
     if delays[0] != delays[1]:
-        because = (d.because for d in after.delays if delays[0].get(d.stream) != d.by)
+        because = (d.because for d in after.delays if d.ways not in delays[0])
         yield change(What.DELAY, _later(before, after), because)
     if before.released != after.released:
         closes = after.released is Released.CLOSE
@@ -191,17 +191,11 @@ def _kind(entry: PredicateContract) -> tuple[object, ...]:
 
 def _later(before: PredicateContract, after: PredicateContract) -> Effect:
     """An answer is later if it waits for one stream for longer, or for one more."""
-    old = {d.stream: d.by for d in before.delays}
-    new = {d.stream: d.by for d in after.delays}
     if before.clock != after.clock:
         return Effect.OTHER
-    if any(s not in old or _exceeds(by, old[s]) for s, by in new.items()):
+    if any(not any(d.is_within(old) for old in before.delays) for d in after.delays):
         return Effect.WORSE
     return Effect.BETTER
-
-
-def _exceeds(new: int | None, old: int | None) -> bool:
-    return old is not None and (new is None or new > old)
 
 
 def _more(old: Kept, new: Kept, is_comparable: bool) -> Effect:

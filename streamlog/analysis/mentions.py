@@ -51,6 +51,8 @@ def check_names(
                     yield from check(atom.pred, atom.span)
                     if fate != "rejected":
                         yield from _arity_in_test(atom, arities)
+                case Advance(_, str(name)) if _stream(name, arities) is None:
+                    yield from check(name, step.span)
                 case Advance(time) if not isinstance(time, Const) or time.type not in TIMESTAMPS:
                     yield finding(
                         "SL0601",
@@ -70,6 +72,12 @@ def check_names(
                     )
                 case _:
                     pass
+
+
+def _stream(timeline: str, arities: dict[str, tuple[int, Span]]) -> str | None:
+    """`report`, also of `report.app`."""
+    names = (timeline, timeline.rpartition(".")[0])
+    return next((name for name in names if name in arities), None)
 
 
 def _arity_in_test(atom: Atom, arities: dict[str, tuple[int, Span]]) -> Iterator[Diagnostic]:

@@ -17,6 +17,7 @@ from attrs import evolve, field, frozen
 from streamlog.analysis.builtins import GOALS
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.ast import (
+    Advance,
     Atom,
     Export,
     Extend,
@@ -209,11 +210,20 @@ class _Names:
             case Atom(name):
                 full = self._full_name(scope, name, node.span)
                 return node if full == name else evolve(node, pred=full)
+            case Advance(_, str(name)):
+                return evolve(node, timeline=self._timeline(scope, name, node.span))
             case Stream(name) | Table(name) | PredName(name):
                 full = self._full_name(scope, name, node.span)
                 return node if full == name else evolve(node, name=full)
             case _:
                 return node
+
+    def _timeline(self, scope: _Scope, name: str, span: Span) -> str:
+        """The stream by its full name, and the column if there is one."""
+        words = name.split(".")
+        count = 2 if words[0] in scope.visible_aliases else 1
+        stream = self._full_name(scope, ".".join(words[:count]), span)
+        return ".".join((stream, *words[count:]))
 
     def _full_name(self, scope: _Scope, name: str, span: Span) -> str:
         if name in GOALS:
@@ -310,6 +320,9 @@ def _of_alias(scope: _Scope, qualified: str, span: Span) -> str | Diagnostic:
         return scope.full(qualified)  # its file is what is wrong
     if alias not in aliases:
         near = did_you_mean(alias, aliases)
+        if any(alias in s.declared for s in scope.reach):
+            message = f"`{alias}` is not an alias: it is a stream or table"
+            return finding("SL0209", message, span, help=f"rules read it as `{alias}(…)`")
         return finding(
             "SL0209",
             f"no file is used as `{alias}` here",
@@ -393,6 +406,7 @@ def _same_names(scope: _Scope, reported: set[tuple[_Scope, str]]) -> Iterator[Di
             if (other, name) in reported or (old, name) in reported:
                 continue
             reported.add((other, name))
+            is_data = name not in old.ruled and name not in other.ruled
             yield finding(
                 "SL0208",
                 f"`{name}` is defined by two files",
@@ -400,6 +414,7 @@ def _same_names(scope: _Scope, reported: set[tuple[_Scope, str]]) -> Iterator[Di
                 f"in `{other.file.source.path}`",
                 related=[(old.defined[name], f"and in `{old.file.source.path}`")],
                 help=(
+                    *([f"if it is an input, declare it, as in `table {name}(…)`"] * is_data),
                     f"if they mean the same and one adds to the other, write `extend {name}.` in"
                     " that one",
                     f"if not, rename one of them, or use its file under an alias: {other.aliased}",

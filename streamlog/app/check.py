@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from streamlog.app.inputs import STDIN, batch_option, compile_target, files_of, targets_argument
+from streamlog.app.inputs import batch_option, compile_target, files_of, targets_argument
 from streamlog.app.project import project
 from streamlog.codes import Severity
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, in_order
@@ -105,9 +105,9 @@ def command(
     found = [*own, *(d for d in others if places[d.code, d.span] is d)]
     found = [d for d in found if d.code != UNUSED or d.span not in suppressing]
     report(in_order(found), form, len(files))
-    strict = strict or any(project(file).strict for file in files if file != STDIN)
-    worst = (Severity.ERROR, Severity.WARNING) if strict else (Severity.ERROR,)
-    ctx.exit(any(d.severity in worst for d in found))
+    warned = {d.span.source.path for d in found if d.severity is Severity.WARNING}
+    too_many = warned if strict else {path for path in warned if project(path).strict}
+    ctx.exit(bool(too_many) or any(d.is_error for d in found))
 
 
 def _dump(compilation: Compilation, name: str, title: str | None) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from attrs import frozen
 
 from streamlog.analysis.changes import Change, Effect, Version, What, changes, queries_changed
-from streamlog.analysis.contract import Delay, PredicateContract
+from streamlog.analysis.contract import PredicateContract
 from streamlog.app import show
 from streamlog.compiler import Compilation, Mode, Parsed, Program, compile_file
 from streamlog.diagnostics import Diagnostic, Span
@@ -164,18 +164,17 @@ def _columns(entry: PredicateContract, version: Version) -> str:
 
 def _delays(old: PredicateContract, new: PredicateContract) -> tuple[str, str]:
     """Of the streams for which they differ."""
-    found = [{d.stream: d for d in entry.delays} for entry in (old, new)]
-    by = [{(stream, d.by) for stream, d in delays.items()} for delays in found]
-    streams = sorted({stream for stream, _ in by[0] ^ by[1]})
+    ways = [{d.ways for d in entry.delays} for entry in (old, new)]
+    streams = sorted({stream for (stream, _), *_ in ways[0] ^ ways[1]})
 
-    def text(delays: Mapping[str, Delay], entry: PredicateContract) -> str:
-        words = (
-            f"{s} {show.by_text(delays[s], entry.clock)}" if s in delays else f"without {s}"
-            for s in streams
-        )
+    def text(entry: PredicateContract) -> str:
+        words: list[str] = []
+        for stream in streams:
+            waits = [d for d in entry.delays if d.stream == stream]
+            words += [show.ways_text(d, entry.clock) for d in waits] or [f"without {stream}"]
         return "\n".join(words)
 
-    return text(found[0], old), text(found[1], new)
+    return text(old), text(new)
 
 
 def _released(entry: PredicateContract, version: Version) -> str:

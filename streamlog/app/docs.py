@@ -28,10 +28,10 @@ def command(ctx: click.Context, /, targets: Sequence[str], output: Path) -> None
     """Write pages about programs, in Markdown.
 
     PATH is a file or a folder (all .slog files below it); without PATH it is the project that the
-    current folder lies in. There is a page for each program, with
-    its contract, its graph, its predicates with their rules and annotations, and its tests; and
-    an index of all programs, annotated rules and predicates. What only complete, stored data can
-    answer is described as such.
+    current folder lies in. There is a page for each program, with its contract, its graph, its
+    predicates with their rules and annotations, and its tests; and an index of all programs,
+    annotated rules and predicates. What only complete, stored data can answer is described as
+    such.
 
     \b
     streamlog docs rules --output site

@@ -38,7 +38,8 @@ def command(ctx: click.Context, targets: Sequence[str], check: bool, diff: bool)
     """Write programs in the standard form, in place.
 
     PATH is a file, a folder (all .slog files below it) or - for standard input,
-    whose standard form goes to standard output. Comments stay. A file with syntax
+    whose standard form goes to standard output; without PATH it is the project that
+    the current folder lies in. Comments stay. A file with syntax
     errors is reported and left as it is, and so is a link in a folder that leads out
     of it.
 

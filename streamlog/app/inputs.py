@@ -100,14 +100,23 @@ def _below(folder: str) -> Iterator[str]:
 
 
 def compile_target(path: str, *, mode: Mode, until: str | None = None) -> Compilation:
-    """Compile a file, or standard input as if it lay in the current folder."""
+    """Compile a file, or standard input as if it lay in the current folder. What the project
+    allows is not among the findings."""
+    from attrs import evolve
+
+    from streamlog.app.project import project
     from streamlog.compiler import compile_file, compile_source
     from streamlog.syntax.root import project_of
 
-    if path != STDIN:
-        return compile_file(Path(path), mode=mode, until=until)
     here = Path.cwd()
-    return compile_source(read_stdin(), mode=mode, root=project_of(here) or here, until=until)
+    allowed = project(here if path == STDIN else path).allowed
+    if path != STDIN:
+        compiled = compile_file(Path(path), mode=mode, until=until)
+    else:
+        root = project_of(here) or here
+        compiled = compile_source(read_stdin(), mode=mode, root=root, until=until)
+    left = tuple(d for d in compiled.diagnostics if d.is_error or d.code not in allowed)
+    return compiled if left == compiled.diagnostics else evolve(compiled, diagnostics=left)
 
 
 def read_stdin() -> Source:

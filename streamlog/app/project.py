@@ -11,6 +11,7 @@ from typing import Any
 import click
 from attrs import field, frozen
 
+from streamlog.codes import SEVERITIES, Severity
 from streamlog.diagnostics import did_you_mean
 from streamlog.syntax.root import PROJECT, project_of
 
@@ -30,6 +31,7 @@ class Project:
     engine: str | None = None  # what `run` evaluates with
     inputs: Mapping[str, str] = field(factory=dict)  # where `run` finds rows; paths are absolute
     strict: bool = False  # whether warnings fail `check`
+    allowed: Mapping[str, str] = field(factory=dict)  # codes of warnings, and why they are allowed
 
 
 def project(path: str | Path) -> Project:
@@ -42,13 +44,13 @@ def project(path: str | Path) -> Project:
     settings.known("", ("run", "check"))
     run, check = settings.table("run"), settings.table("check")
     settings.known("run", ("engine", "inputs"))
-    settings.known("check", ("strict",))
+    settings.known("check", ("strict", "allow"))
     engine, strict = run.get("engine"), check.get("strict", False)
     if engine is not None and engine not in ENGINES:
         raise settings.wrong(f"`run.engine` is {' or '.join(map(repr, ENGINES))}, not {engine!r}")
     if not isinstance(strict, bool):
         raise settings.wrong(f"`check.strict` is true or false, not {strict!r}")
-    return Project(root, engine, settings.inputs(), strict)
+    return Project(root, engine, settings.inputs(), strict, settings.allowed())
 
 
 def project_here() -> str | None:
@@ -95,6 +97,20 @@ class _Settings:
                 raise self.wrong(f'the input `{name}` is a path in quotes, as in `"{name}.csv"`')
             elsewhere = place in STANDARD or is_address(place)
             found[name] = place if elsewhere else str(self.path.parent / place)
+        return found
+
+    def allowed(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for code, reason in self.table("check.allow").items():
+            if code not in SEVERITIES:
+                near = did_you_mean(code, SEVERITIES)
+                hint = f"; did you mean `{near}`?" if near else ""
+                raise self.wrong(f"there is no code `{code}`{hint}")
+            if SEVERITIES[code] is Severity.ERROR:
+                raise self.wrong(f"`{code}` is an error; only warnings can be allowed")
+            if not isinstance(reason, str) or not reason.strip():
+                raise self.wrong(f'say why `{code}` is allowed: `{code} = "the reason"`')
+            found[code] = reason
         return found
 
 

@@ -148,6 +148,7 @@ class Shell:
                 **dict.fromkeys(GOALS, "goal"),
                 **dict.fromkeys(AGGREGATES, "aggregate"),
                 **dict.fromkeys(FUNCTIONS, "function"),
+                **dict.fromkeys(schema.functions if schema else (), "function"),
             }
             known = schema.predicates if schema else {}
             yield from ((n, sort) for n, sort in sorted(built_in.items()) if n not in known)
@@ -157,6 +158,5 @@ class Shell:
 _COLUMN = re.compile(r"\b(?:stream|table)\b[^.]*:\s*(?:time\((?P<unit>\w*)|\w*)$")
 _WORDS = (
     *("not", "stream", "table", "output", "use", "export", "extend", "function", "test"),
-    *("true", "false"),
-    *("limit", "offset", "by", "desc", "per"),
+    *("true", "false", "none", "in", "limit", "offset", "by", "asc", "desc", "per"),
 )

@@ -282,6 +282,12 @@ class _Run:
             released = {step.pred.name: engine.facts(step.pred.name)}
             self.problems.append(Problem(step.span, error.reason, step=step, released=released))
             return
+        for pred in expected:
+            if self.program.safety.is_open(pred):
+                reason = (
+                    f"`{pred}` has infinitely many answers: expect those of a rule that asks it"
+                )
+                raise StepError(step, reason)
         released = {pred: engine.facts(pred) for pred in expected}
         missing = [(p, r) for p in expected for r in in_order(expected[p] - set(released[p]))]
         unexpected = [(p, r) for p in expected for r in released[p] if r not in expected[p]]

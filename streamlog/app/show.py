@@ -118,16 +118,12 @@ def delay_text(p: PredicateContract) -> str:
         return END_OF_DATA
     if len({d.by for d in p.delays}) == 1 and not any(d.instead for d in p.delays):
         return quantity(_by(p), p.clock)
-    return "\n".join(f"{ways_text(d, p.clock)}" for d in p.delays)
+    return "\n".join(ways_text(d, p.clock) for d in p.delays)
 
 
 def ways_text(delay: Delay, clock: Type | None) -> str:
     """How far which timelines must have come, a line each."""
     return "\nor ".join(f"{name} {_distance(by, clock)}" for name, by in delay.ways)
-
-
-def by_text(delay: Delay, clock: Type | None) -> str:
-    return _distance(delay.by, clock)
 
 
 def _distance(by: int | None, clock: Type | None) -> str:

@@ -91,11 +91,12 @@ def command(
 ) -> None:
     """Run the tests that programs contain.
 
-    PATH is a file, a folder (all .slog files below it) or - for standard input. The tests of
-    files that a program uses are run, too, those of each file on their own. A test that passes
-    is also run in other orders of arrival, as far as the streams' slack allows them: the answers
-    must be the same. Exit code 2 means that no test was found. The tests of a program that
-    `check` refuses fail, unless they expect that (`rejected SL0401.`).
+    PATH is a file, a folder (all .slog files below it) or - for standard input; without PATH it
+    is the project that the current folder lies in. The tests of files that a program uses are
+    run, too, those of each file on their own. A test that passes is also run in other orders of
+    arrival, as far as the streams' slack allows them: the answers must be the same. Exit code 2
+    means that no test was found. The tests of a program that `check` refuses fail, unless they
+    expect that (`rejected SL0401.`).
 
     \b
     streamlog test rules/

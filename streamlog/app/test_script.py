@@ -131,8 +131,8 @@ class Script:
                         engine.push(pred, [row])
                     case Push(pred, row):
                         engine.take(pred, [row])
-                    case Move(Advance(Const(time))):
-                        engine.advance(int(time))
+                    case Move(Advance(Const(time), timeline)):
+                        engine.advance(int(time), timeline)
                     case Move(End()):
                         engine.end()
                     case _:

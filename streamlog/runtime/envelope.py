@@ -10,7 +10,7 @@ from typing import Any
 from attrs import evolve
 
 from streamlog.compiler import Program
-from streamlog.syntax.ast import Export, Test
+from streamlog.syntax.ast import Test
 from streamlog.syntax.pretty import pretty
 
 FORMAT, VERSION = "streamlog checkpoint", 7
@@ -55,7 +55,7 @@ def fingerprint(program: Program) -> str:
     """What must be the same for a run to continue: the program without its tests, and whether
     it skips what cannot be computed."""
     module = program.module
-    kept = tuple(s for s in module.statements if not isinstance(s, Test | Export))
+    kept = tuple(s for s in module.statements if not isinstance(s, Test))
     mode = program.mode.value if program.errors is None else f"{program.mode.value} skip"
     python = "".join(f"{sha256(s.text.encode())}\n" for s in program.closed.python)
     return sha256(f"{python}{mode}\n{pretty(evolve(module, statements=kept))}".encode())

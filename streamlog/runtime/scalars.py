@@ -9,13 +9,12 @@ import hashlib
 import json
 import math
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from typing import Any
-from zoneinfo import ZoneInfo
 
-from streamlog.analysis.calendar import TRUNCATIONS, zone_of
+from streamlog.analysis.calendar import TRUNCATIONS, truncated, zone_of
 from streamlog.analysis.patterns import PatternError, compiled
 from streamlog.runtime.errors import EvaluationError
 from streamlog.runtime.values import (
@@ -204,44 +203,9 @@ def written(at: int, format_: str, zone: str = "UTC") -> str:
 
 
 def date_trunc(unit: str, at: int, zone: str = "UTC") -> int:
-    """The beginning of the minute, hour, day, … in which a time lies, by the clocks of a zone.
-    If they show the beginning twice, it is the first of the two; if they skip it, it is when they
-    are put forward."""
     if unit not in TRUNCATIONS:
         raise EvaluationError(f'"{unit}" is not one of {", ".join(TRUNCATIONS)}')
-    local = _local(at, zone)
-    naive = TRUNCATIONS[unit].begin(local.replace(tzinfo=None, fold=0))
-    begin = _instant(naive, local.tzinfo)
-    # The second time that the clocks show an hour it has a beginning of its own.
-    if local.fold and unit in ("minute", "hour"):
-        again = _instant(naive.replace(fold=1), local.tzinfo)
-        begin = again if again <= at else begin
-    return min(begin, at)
-
-
-def _instant(naive: datetime, zone: Any) -> int:
-    assert isinstance(zone, ZoneInfo)
-    local = naive.replace(tzinfo=zone)
-    back = local.astimezone(timezone.utc).astimezone(zone).replace(tzinfo=None, fold=0)
-    if back != naive.replace(fold=0):
-        # Skipped: what the clocks show when they go on is this much later.
-        earlier, later = local.replace(fold=1), local.replace(fold=0)
-        gap = later.astimezone(timezone.utc) - earlier.astimezone(timezone.utc)
-        return _transition(earlier.astimezone(timezone.utc), gap, zone)
-    return (local.astimezone(timezone.utc) - EPOCH) // MICROSECOND
-
-
-def _transition(after: datetime, gap: timedelta, zone: ZoneInfo) -> int:
-    """When the clocks were put forward, between a time and a gap later."""
-    low, high = after, after + gap
-    before = low.astimezone(zone).utcoffset()
-    while high - low > MICROSECOND:
-        middle = low + (high - low) // 2
-        if middle.astimezone(zone).utcoffset() == before:
-            low = middle
-        else:
-            high = middle
-    return (high - EPOCH) // MICROSECOND
+    return truncated(unit, at, _local(at, zone))
 
 
 def choice(condition: bool, then: Any, other: Any) -> Any:

@@ -343,9 +343,10 @@ class Given:
 
 @frozen
 class Advance:
-    """Nothing earlier than `time` will come any more."""
+    """Nothing earlier than `time` will come any more: in no stream, or on one timeline."""
 
     time: Term
+    timeline: str | None = None  # a stream, or `report.sys`
     span: Span = _span()
 
 
@@ -401,20 +402,8 @@ class Test:
     span: Span = _span()
 
 
-Statement: TypeAlias = (
-    Annotation
-    | Rule
-    | Fact
-    | Query
-    | Stream
-    | Table
-    | Output
-    | Use
-    | Export
-    | Extend
-    | Function
-    | Test
-)
+Declaration: TypeAlias = Stream | Table | Output | Use | Export | Extend | Function
+Statement: TypeAlias = Annotation | Rule | Fact | Query | Declaration | Test
 
 
 @frozen

@@ -285,6 +285,14 @@ def advance(tokens: Tokens, start: int, found: list[Any]) -> Advance:
     return Advance(time, span=tokens.span(start, found[-1] + 1))
 
 
+def advance_one(tokens: Tokens, start: int, found: list[Any]) -> Advance:
+    name, to, *time, end = found
+    if tokens.text(to) != "to":
+        raise tokens.refuse("SL0101", "expected `to`", to, to + 1, help="write `advance s to 5.`")
+    span = tokens.span(start, end + 1)
+    return Advance(build.expression(tokens, time), tokens.text(name), span=span)
+
+
 def end(tokens: Tokens, start: int, found: list[Any]) -> End:
     return End(span=tokens.span(start, found[-1] + 1))
 

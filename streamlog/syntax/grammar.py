@@ -204,7 +204,7 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
         predicate - pp.Opt(Kind(r"\(") - pp.Opt(_listed(column_name)) - close), declare.answer
     )
     output = Kind(f"o(?={PREDICATE})") - _listed(answer) - dot
-    alias = Kind(f"{WORD}(?={WORD}|V)", "`as`", make=_last) - Kind(WORD, "an alias", make=_last)
+    alias = Kind(rf"{WORD}(?!\.)", "`as`", make=_last) - Kind(WORD, "an alias", make=_last)
     use = Kind(f"u(?={texted})") - text - pp.Opt(alias) - dot
 
     named_function = Kind(f"k(?={named})") - Kind(WORD, "a function", make=_last)
@@ -234,6 +234,8 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     given = Kind(f"g(?={PREDICATE})") - predicate - source - dot
     # `advance(5).` is a fact, `advance (5 + X) * 2.` is not.
     called_advance = Kind(r"(?=v\()") + atom + dot
+    advance_one = Kind(f"v(?={PREDICATE}w)") - predicate - Kind("w", "`to`", make=_last)
+    advance_one = advance_one - _chain(term, arithmetic) - dot
     advance = Kind(r"v(?!\.)") - _chain(term, arithmetic) - dot
     expect_none = Kind(rf"xz(?={PREDICATE}\.)") - predicate - dot
     expect_from = Kind(f"x(?={PREDICATE}fS)") - predicate - source - dot
@@ -244,6 +246,7 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
             _with(arrive, declare.arrive),
             _with(given, declare.given),
             _with(called_advance, declare.fact),
+            _with(advance_one, declare.advance_one),
             _with(advance, declare.advance),
             _with(Kind(r"e(?=\.)") - dot, declare.end),
             _with(expect_none, declare.expect_none),

@@ -31,10 +31,10 @@ class File:
 
 def joined(files: Iterable[File]) -> File:
     """Files as if they were one: the statements of the first, then those of the next."""
-    *others, last = files
-    allowed = tuple(s for file in (*others, last) for s in file.module.suppressions)
-    made = File(evolve(last.module, suppressions=allowed))
-    for file in (*others, last):
+    files = tuple(files)
+    allowed = tuple(s for file in files for s in file.module.suppressions)
+    made = File(evolve(files[-1].module, suppressions=allowed))
+    for file in files:
         for at, statement in enumerate(file.statements):
             if at in file.uses:
                 made.uses[len(made.statements)] = file.uses[at]

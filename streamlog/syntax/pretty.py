@@ -344,7 +344,8 @@ def _step_layout(step: ast.Step) -> Layout:
     if isinstance(step, ast.Given):
         return Layout(f"given {step.pred.name} from {quoted(step.path)}", ())
     if isinstance(step, ast.Advance):
-        return Layout(f"advance {term_text(step.time)}", ())
+        one = f"{step.timeline} to " if step.timeline else ""
+        return Layout(f"advance {one}{term_text(step.time)}", ())
     if isinstance(step, ast.End):
         return Layout("end", ())
     if isinstance(step, ast.Expect):

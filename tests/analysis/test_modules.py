@@ -108,6 +108,20 @@ def test_tests_say_names_as_rules_do(files: Files) -> None:
     assert [a.pred for a in walk(tests) if isinstance(a, Atom)] == ["m.s", "m.q", "m.s", "m.p"]
 
 
+def test_timelines_of_used_files(files: Files) -> None:
+    lib = "stream report(a: int, b: int) progress a, b. p(T) <- report(T, _)."
+    test = 'test "x" { advance m.report.b to 3. advance m.report to 4. }'
+    aliased = statements(files(f'use "lib.slog" as m. {test}', lib=lib))
+    assert aliased[-1].split("\n")[1:3] == [
+        "    advance m.report.b to 3.",
+        "    advance m.report to 4.",
+    ]
+    shared = statements(files(f'use "lib.slog". use "lib.slog" as m. {test}', lib=lib))
+    assert "advance report.b to 3." in shared[-1]
+    unknown = errors(files(f'use "lib.slog" as m. {test.replace("m.", "n.")}', lib=lib))
+    assert [code for code, _ in unknown] != []
+
+
 def test_outputs_and_queries_are_those_of_the_program(files: Files) -> None:
     lib = f"{LIB} output q. ?q(T, X)."
     aliased = compile_file(files('use "lib.slog" as m. output m.q. ?m.q(T, X).', lib=lib)).schema
@@ -224,6 +238,15 @@ def test_what_other_files_may_read_is_not_unread(files: Files) -> None:
 def test_a_file_for_others_has_unread_helpers_all_the_same(files: Files) -> None:
     lib = "stream u(T: time). export p. p(T) <- s(T). q(T) <- s(T)."
     assert [d.message for d in compile_file(files(lib)).diagnostics] == ["nothing reads `q`"]
+
+
+def test_what_is_exported_may_be_open(files: Files) -> None:
+    lib = (
+        "export recent, tried. recent(T, U) <- s(T0, U), T0 < T, T <= T0 + 5. tried(T) <- s(T, 1)."
+    )
+    assert errors(files(lib)) == []
+    path = files('use "lib.slog" as m. output p. p(T) <- q(T, U), not m.recent(T, U).', lib=lib)
+    assert errors(path) == []
 
 
 def test_paths_count_from_the_root_of_a_project(files: Files, tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ def test_commands_find_the_root(run, project: Path) -> None:
     )
     assert run("fmt", "--check").stderr == "2 files already in the standard form\n"
     assert run("check", "deep").exit_code == 0
+    assert run("docs", "--output", "site").stderr == "wrote 3 pages to site\n"
 
 
 def test_a_run_takes_its_engine_and_inputs(run, write, project: Path) -> None:
@@ -78,6 +79,28 @@ def test_strict(run, write, project: Path) -> None:
     assert run("check", "deep").exit_code == 0
 
 
+def test_strict_is_a_matter_of_the_project_of_a_file(run, write, project: Path) -> None:
+    write("a/streamlog.toml", "[check]\nstrict = true\n")
+    write("a/fine.slog", "")
+    write("b/unread.slog", UNREAD)
+    assert run("check", "../a", "../b").exit_code == 0
+    assert run("check", "--strict", "../a", "../b").exit_code == 1
+    write("a/unread.slog", UNREAD)
+    assert run("check", "../a", "../b").exit_code == 1
+
+
+def test_warnings_that_a_project_allows(run, write, project: Path) -> None:
+    write("rules/unread.slog", UNREAD + 'test "nothing" {\n    end.\n}\n')
+    allow = '[check]\nstrict = true\n[check.allow]\nSL0504 = "they are being written"\n'
+    (project / "streamlog.toml").write_text(allow)
+    found = run("check", "unread.slog")
+    assert (found.exit_code, found.stderr) == (0, "checked 1 file: no findings\n")
+    assert run("test", "unread.slog").stderr == ""
+    assert run("check", "-", input=UNREAD).exit_code == 0
+    write("rules/wrong.slog", "p(X) <- q(Y).\n")
+    assert run("check", "wrong.slog").exit_code == 1
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -90,6 +113,9 @@ def test_strict(run, write, project: Path) -> None:
         ('[run]\ninputs = "a.csv"', "`run.inputs` is a table"),
         ("[run.inputs]\nlimit = 3", "the input `limit` is a path in quotes"),
         ("[run", "it is not TOML: "),
+        ('[check.allow]\nSL9999 = "x"', "there is no code `SL9999`"),
+        ('[check.allow]\nSL0401 = "x"', "`SL0401` is an error; only warnings can be allowed"),
+        ('[check.allow]\nSL0504 = " "', "say why `SL0504` is allowed"),
     ],
 )
 def test_what_is_wrong_with_it(run, project: Path, text: str, message: str) -> None:

@@ -322,6 +322,7 @@ def test_completion(shell, say, tmp_path, monkeypatch) -> None:
     say(FIRST)
     assert ("first", "derived") in list(shell.words("?fi"))
     assert ("not", "keyword") in list(shell.words("p(T) <- q(T), n"))
+    assert ("none", "keyword") in list(shell.words("p(T) <- q(T, X), X != n"))
     assert ".facts" in dict(shell.words(".fa"))
     assert "first" in dict(shell.words(".facts f"))
     assert "a.slog" in dict(shell.words(".load a"))

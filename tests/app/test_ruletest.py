@@ -498,3 +498,11 @@ def test_the_tests_of_used_files_are_run_once(run, write: Write) -> None:
     write("b.slog", 'use "lib.slog" as lib.\n')
     assert run("test", "b.slog").stdout == "lib.slog: 1 passed\n1 passed\n"
     assert run("test", ".").stdout == "a.slog: 1 passed\nlib.slog: 1 passed\n2 passed\n"
+
+
+def test_what_has_infinitely_many_answers_cannot_be_expected(run, write: Write) -> None:
+    rule = "stream s(T: int). recent(T) <- s(T0), T0 < T, T <= T0 + 5.\n"
+    write("a.slog", rule + test_block("s(1).", "end.", "expect recent(2)."))
+    result = run("test", "a.slog")
+    assert result.exit_code == 1
+    assert "`recent` has infinitely many answers" in result.stdout

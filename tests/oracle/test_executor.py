@@ -15,7 +15,9 @@ def compiled(text: str) -> Program:
 def reach(text: str, pred: str) -> dict[str, int | None]:
     compilation = compiled(text)
     graph = compilation.graph
-    return marked_reach(compilation.schema.streams, graph.edges).get(pred, {})
+    found = marked_reach(compilation.schema.timelines, graph.edges).get(pred, {})
+    assert not any(others for _, others in found)
+    return {stream: by for (stream, _), by in found.items()}
 
 
 def test_what_has_no_marked_path_is_certain_at_once() -> None:

@@ -122,7 +122,7 @@ def _window(site: Site) -> int:
         abs(int(n.value))
         for c in (*site.comparisons, site.rule.head)
         for n in walk(c)
-        if isinstance(n, Const)
+        if isinstance(n, Const) and isinstance(n.value, int | float)
     ]
     values = (v for _, rows in site.values for row in rows for v in row)
     numbers += [abs(v) for v in values if isinstance(v, int)]

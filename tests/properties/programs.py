@@ -154,6 +154,9 @@ class _Rule:
             return [f"{new} = {self.program.instant()}"]
         if kind < 0.42:
             return [f"{new} != {old}"]
+        if kind < 0.44:
+            low, high = f"{old}{self.offset(-4, -1)}", f"{old}{self.offset(-1, 2)}"
+            return [f"between({new}, {low}, {high})"]
         if kind < 0.47:
             other = random.choice(self.bound)
             return [f"{new} <= {random.choice(('max', 'min'))}({old}, {other}{self.offset(-1, 0)})"]

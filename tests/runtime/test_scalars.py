@@ -188,10 +188,19 @@ def test_a_part_of_the_calendar_is_not_longer_than_the_analysis_says(
 
 @pytest.mark.parametrize(
     ("unit", "zone", "hours"),
-    [("hour", "UTC", 1), ("day", "UTC", 24), ("day", "Europe/Berlin", 25), ("week", "UTC", 168)],
+    [
+        ("hour", "UTC", 1),
+        ("hour", "Europe/Berlin", 1),
+        ("hour", "America/New_York", 1 + 238 / 3600),  # the clocks were set back so far in 1883
+        ("hour", "Asia/Tehran", 1.5),
+        ("minute", "Europe/Berlin", 1 / 60),
+        ("day", "UTC", 24),
+        ("day", "Europe/Berlin", 25),
+        ("week", "UTC", 168),
+    ],
 )
-def test_the_bound_is_the_one_by_hand(unit: str, zone: str, hours: int) -> None:
-    assert width(unit, zone) == hours * HOUR
+def test_the_bound_is_the_one_by_hand(unit: str, zone: str, hours: float) -> None:
+    assert width(unit, zone) == round(hours * HOUR)
 
 
 def test_the_contract_knows_the_bound() -> None:

@@ -16,6 +16,7 @@ from random import Random
 import best_programs
 import limit_programs
 import pytest
+import relation_programs
 from kernel_checks import Answers, arrivals, at_once, closed_derived, compiled, tables
 from merging import Merged, merged
 from oracle.programs import Case, executor_steps, random_case
@@ -91,17 +92,22 @@ def test_programs_that_went_wrong(strategy: Strategy | None) -> None:
     assert not differences(collected([found], list(given.answers)), given.answers)
 
 
-STEPPED = (random_case, best_programs.random_case, limit_programs.random_case)
+def relation_case(rng: Random) -> Case:
+    """With relations between columns, and several timelines."""
+    return relation_programs.random_case(rng)[0]
 
 
-@pytest.mark.parametrize("make", STEPPED, ids=["any", "best", "limits"])
+STEPPED = (random_case, best_programs.random_case, limit_programs.random_case, relation_case)
+
+
+@pytest.mark.parametrize("make", STEPPED, ids=["any", "best", "limits", "relations"])
 @pytest.mark.parametrize("first", SOME)
 def test_in_steps(first: int, make: Callable[[Random], Case]) -> None:
     given = together(first, make)
     rng = Random(first)
     strategy = rng.choice([None, Strategy.FIXPOINT])
     executor = SparkExecutor(given.program.closed, given.tables, strategy=strategy)
-    steps = executor_steps(rng, given.facts)
+    steps = executor_steps(rng, given.facts, given.program.schema.views)
     cuts = sorted(rng.sample(range(1, len(steps)), min(2, len(steps) - 1)))
     outputs = []
     for start, stop in zip([0, *cuts], [*cuts, len(steps)], strict=True):

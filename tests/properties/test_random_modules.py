@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from random import Random
 
+import best_programs
+import limit_programs
 import pytest
 from attrs import evolve
 from kernel_checks import at_once, closed_derived, compiled
@@ -16,6 +18,7 @@ from streamlog.compiler import Program, compile_file
 from streamlog.duck import DuckExecutor
 from streamlog.kernel import Kernel
 
+MAKERS = (random_case, best_programs.random_case, limit_programs.random_case)
 PAIRS = int(os.environ.get("STREAMLOG_MODULE_PAIRS", "20"))
 SEED = int(os.environ.get("STREAMLOG_SEED", "0"))
 
@@ -34,7 +37,7 @@ def used(case: Case, folder: Path) -> Program:
 @pytest.mark.parametrize("seed", range(SEED, SEED + PAIRS))
 def test_a_used_file_means_the_same(seed: int, tmp_path: Path) -> None:
     rng = Random(seed)
-    case = unusual(random_case(rng), rng)
+    case = unusual(MAKERS[seed % len(MAKERS)](rng), rng)
     program = used(case, tmp_path)
     moved = evolve(
         case,
