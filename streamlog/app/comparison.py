@@ -187,7 +187,7 @@ def _kept(entry: PredicateContract, version: Version) -> str:
 
 def _arrival(entry: PredicateContract, version: Version) -> str:
     declaration = entry.predicate.declaration
-    return pretty(declaration) if declaration else "not declared"
+    return " ".join(declaration.span.text.split()) if declaration else "not declared"
 
 
 _Text = Callable[[PredicateContract, Version], str]
