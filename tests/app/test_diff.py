@@ -83,6 +83,22 @@ def test_what_is_kept_does_not_depend_on_the_order_of_rules(diff) -> None:
         assert "no difference" in diff(text + "".join(rules), text + "".join(moved)).stdout
 
 
+def test_annotations(diff) -> None:
+    old = OLD.replace("open(T, A)", "@id a\n@severity high\nopen(T, A)")
+    new = OLD.replace("open(T, A)", "@id a\n@severity low\n@tags b\nopen(T, A)")
+    result = diff(old, new)
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "new.slog\n"
+        "predicate   change              before           after           because of\n"
+        "───────────────────────────────────────────────────────────────────────────\n"
+        "open        other annotations   @severity high   @severity low\n"
+        "                                                 @tags b\n"
+        "\n"
+        "compared 1 program: 1 change, nothing worse\n",
+    )
+
+
 def test_columns_and_kinds(diff) -> None:
     result = diff("p(T, X) <- q(T, X), X > 1.", "p(T, X) <- q(T, X), X > 1s.", "--format", "json")
     assert ("p", "other columns", "other") in rows(result)
