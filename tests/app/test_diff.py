@@ -199,6 +199,16 @@ def test_revisions(run, write, repository: Path, monkeypatch: pytest.MonkeyPatch
     assert {p["path"] for p in places} == {"HEAD:rules/lib.slog", "HEAD:rules/main.slog"}
 
 
+def test_a_folder_before_there_were_rules(run, write, repository: Path) -> None:
+    write("later/README.md", "Rules will come.")
+    name = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    for command in (("add", "later"), ("commit", "-m", "a folder")):
+        subprocess.run(["git", *name, *command], cwd=repository, check=True, capture_output=True)
+    write("later/p.slog", OLD)
+    result = run("diff", "main:later", "later")
+    assert (result.exit_code, "program added" in result.stdout) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("old", "said"),
     [
