@@ -216,12 +216,35 @@ def _options(option: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.lists(option, max_size=3, unique_by=lambda o: o.name).map(tuple)
 
 
+_times = st.lists(columns, min_size=2, max_size=3, unique=True).map(
+    lambda names: tuple(ast.Column(n, Type.TIME, span=NOWHERE) for n in names)
+)
+_timing = st.sampled_from(["slack", "horizon"])
+_on_several = st.builds(
+    lambda name, found, options, of_first, of_last: ast.Stream(
+        name,
+        found,
+        options,
+        progress=(
+            ast.Timeline(found[0].name, of_first, span=NOWHERE),
+            ast.Timeline(found[-1].name, of_last, span=NOWHERE),
+        ),
+        span=NOWHERE,
+    ),
+    words,
+    _times,
+    _options(_from),
+    _options(build(ast.Option, _timing | st.just("idle"), _limits)),
+    _options(build(ast.Option, _timing, _limits)),
+)
+
 # -------------------------------------------------------------------------- tests and modules
 
 steps = st.one_of(
     build(ast.Arrive, atoms, st.sampled_from(["accepted", "late", "rejected"])),
     build(ast.Given, names, paths),
     build(ast.Advance, terms),
+    build(ast.Advance, terms, words | st.tuples(words, words).map(".".join)),
     build(ast.End),
     build(ast.Expect, st.lists(atoms, min_size=1, max_size=3).map(tuple)),
     build(ast.ExpectNone, names),
@@ -235,6 +258,7 @@ statements = st.one_of(
     build(ast.Fact, atoms),
     build(ast.Query, bodies),
     build(ast.Stream, words, column_lists.map(_timed), _options(_from | _limit), relations),
+    _on_several,
     build(ast.Table, words, column_lists, _options(_from), relations),
     build(ast.Output, st.lists(answers, min_size=1, max_size=3).map(tuple)),
     build(ast.Use, paths, st.none() | words),

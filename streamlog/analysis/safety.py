@@ -29,7 +29,7 @@ from streamlog.syntax.ast import (
     Var,
     branches,
 )
-from streamlog.syntax.pretty import pretty
+from streamlog.syntax.pretty import is_bare, pretty
 from streamlog.syntax.walk import variables, walk
 
 OpenPositions = Mapping[str, frozenset[int]]
@@ -114,6 +114,7 @@ def _check_rule(rule: Rule, body: Body, open_positions: OpenPositions) -> Iterat
     compared = {n for c in body if isinstance(c, Comparison) for n in _names(c)}
     aggregates = rule.groups
     negated = {n for literal in body if isinstance(literal, Not) for n in _names(literal)}
+    words = _words(body)
     may_be_open: set[str] = set()
     for arg in rule.head.args:
         for var in variables(arg):
@@ -127,7 +128,7 @@ def _check_rule(rule: Rule, body: Body, open_positions: OpenPositions) -> Iterat
                     f"nothing binds `{_shown(var)}` in the rule for `{rule.head.pred}`",
                     var.span,
                     "it stands in the head only",
-                    help=_slip(var, bound, body)
+                    help=_slip(var, bound, words)
                     or "let a goal of the body bind it, or compare it with a bound variable",
                 )
             elif not isinstance(arg, Var) or aggregates:
@@ -154,7 +155,7 @@ def _check_body(
 ) -> Iterator[Diagnostic]:
     """`outer` are the names known around the body, `given` those of them that are bound there,
     `may_be_open` the head variables which comparisons may leave open."""
-    bound = bound_variables(body, given, open_positions)
+    bound, words = bound_variables(body, given, open_positions), _words(body)
     reported = {n for literal in body if isinstance(literal, Atom) for n in _names(literal)}
     # Another negation has its own local variables, even by the same names.
     around = outer | _names(*(x for x in body if not isinstance(x, Not)))
@@ -164,11 +165,11 @@ def _check_body(
                 for var in variables(literal):
                     if var.name not in bound | may_be_open | reported:
                         reported.add(var.name)
-                        yield _outside(var, body) or _unbound(var, bound, body)
+                        yield _outside(var, body) or _unbound(var, bound, words)
             case Atom(pred, args) if pred in FILTERS:
                 for var in (v for arg in args for v in variables(arg)):
                     if var.name not in bound:
-                        yield _unbound(var, bound, body)
+                        yield _unbound(var, bound, words)
             case Atom():
                 yield from _check_call(literal, bound, open_positions, code)
             case Not(inner):
@@ -266,13 +267,13 @@ def _outside(var: Var, body: Body) -> Diagnostic | None:
     )
 
 
-def _unbound(var: Var, bound: frozenset[str], body: Body) -> Diagnostic:
+def _unbound(var: Var, bound: frozenset[str], words: frozenset[str]) -> Diagnostic:
     return finding(
         "SL0302",
         f"nothing binds `{_shown(var)}`",
         var.span,
         "its value is needed here",
-        help=_slip(var, bound, body) or "let a positive goal of this body bind it",
+        help=_slip(var, bound, words) or "let a positive goal of this body bind it",
     )
 
 
@@ -295,12 +296,17 @@ def _bind(var: Var, is_time: bool) -> str:
     )
 
 
-def _slip(var: Var, bound: frozenset[str], body: Body) -> str | None:
+def _words(body: Body) -> frozenset[str]:
+    """The texts without quotes."""
+    return frozenset(
+        c.span.text for c in walk(body) if isinstance(c, Const) and is_bare(c.span.text)
+    )
+
+
+def _slip(var: Var, bound: frozenset[str], words: frozenset[str]) -> str | None:
     """Variables are short, so only a difference in case or one digit counts as a slip."""
-    for const in walk(body):
-        if isinstance(const, Const) and const.span.text == var.name.lower():
-            word = const.span.text
-            return f"`{word}` is a text; variables begin with a capital: `{var.name}`"
+    if (word := var.name.lower()) in words:
+        return f"`{word}` is a text; variables begin with a capital: `{var.name}`"
     for name in sorted(bound):
         if name != var.name and (
             name.lower() == var.name.lower() or name.rstrip("0123456789") == var.name

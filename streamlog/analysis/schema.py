@@ -67,6 +67,9 @@ class Predicate:
 
     def option(self, name: str) -> Option | None:
         options = self.declaration.options if self.declaration else ()
+        if isinstance(self.declaration, Stream):
+            own = (t for t in self.declaration.progress if t.column == self.columns[0].name)
+            options = (*options, *(o for timeline in own for o in timeline.options))
         return next((o for o in options if o.name == name), None)
 
 

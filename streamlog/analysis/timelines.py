@@ -41,8 +41,7 @@ class View:
 
 
 def add_views(declared: dict[str, Stream | Table]) -> dict[str, View]:
-    """Adds the views' declarations. What is said of a stream's first timeline is said of the
-    stream then."""
+    """Adds the views' declarations."""
     views: dict[str, View] = {}
     for name, stream in tuple(declared.items()):
         if not isinstance(stream, Stream):
@@ -50,8 +49,6 @@ def add_views(declared: dict[str, Stream | Table]) -> dict[str, View]:
         for timeline in stream.progress:
             position = _position(stream, timeline)
             if position == 0:
-                options = (*stream.options, *timeline.options)
-                declared[name] = evolve(stream, options=options)
                 continue
             rest = (p for p in range(len(stream.columns)) if p != position)
             view = View(name, (position, *rest))

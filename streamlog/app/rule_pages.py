@@ -58,18 +58,18 @@ class Page:
         return tuple(s for s in statements if isinstance(s, Test))
 
     @property
-    def entries(self) -> tuple[PredicateContract, ...]:
-        """Of the contract, but for predicates made from parts of rules."""
+    def predicates(self) -> tuple[PredicateContract, ...]:
+        """Those that somebody has written."""
+        return tuple(p for p in self.contract if p.predicate.view is None)
+
+    @property
+    def contract(self) -> tuple[PredicateContract, ...]:
+        """Of these predicates, and of the timelines of streams."""
         if not isinstance(self.program, Program):
             return ()
         made = {r.head.pred for r in self.program.schema.rules if r.is_auxiliary}
         entries = self.program.contract.predicates
         return tuple(p for p in entries if p.predicate.name not in made)
-
-    @property
-    def predicates(self) -> tuple[PredicateContract, ...]:
-        """Those that somebody has written: other timelines are no predicates."""
-        return tuple(p for p in self.entries if p.predicate.view is None)
 
     def link(self, to: str, predicate: str = "") -> str:
         """To another page, as seen from this one."""
@@ -117,10 +117,9 @@ def _opening_comment(one: Page) -> str:
 def _contract(one: Page, program: Program) -> str:
     promised = program.contract
     rows = []
-    for p in one.entries:
-        name = f"`{p.predicate.name}`"
-        if p in one.predicates:
-            name = f"[{name}]({_link('', p.predicate.name)})"
+    for p in one.contract:
+        written = program.schema.stream_of(p.predicate.name)
+        name = f"[`{p.predicate.name}`]({_link('', written)})"
         name = f"**{name}**" if p.predicate.name in promised.outputs else name
         released = "when asked" if p.is_open else p.released.value if p.released else ""
         delay = "" if p.is_open else show.delay_text(p)
@@ -143,7 +142,7 @@ def _predicate(entry: PredicateContract, program: Program, one: Page) -> Iterato
             links = (f"[`{n}`]({_link('', n)})" for n in sorted(names))
             yield f"{what}: {', '.join(links)}"
     if entry.predicate.declaration:
-        yield _code(entry.predicate.declaration.span.text)
+        yield _code(pretty(entry.predicate.declaration))
     for rule in rules:
         said = [*_said(rule)]
         if rule.span.source != program.source:

@@ -80,7 +80,7 @@ class _Loader:
                 if isinstance(found, Diagnostic):
                     self.diagnostics.append(found)
                 elif isinstance(statement, Use):
-                    used = self._file(found, statement)
+                    used = self._file(found, statement, folder)
                     if used is not None:
                         file.uses[len(file.statements)] = used
                 else:  # nothing but its name is looked at
@@ -90,11 +90,11 @@ class _Loader:
                     statement = evolve(statement, file=str(found))
             file.statements.append(statement)
 
-    def _file(self, path: Path, use: Use) -> File | None:
+    def _file(self, path: Path, use: Use, folder: Path | None) -> File | None:
         if path not in self.files:
             source = read(path, use.span)
             if isinstance(source, Diagnostic):
-                self.diagnostics.append(source)
+                self.diagnostics.append(evolve(source, help=self._from_root(use, folder)))
                 return None
             module, diagnostics = parse(source)
             self.diagnostics += diagnostics
@@ -102,6 +102,16 @@ class _Loader:
             self.files[path] = File(module, path, is_whole=is_whole)
             self.pending.append((self.files[path], path.parent))
         return self.files[path]
+
+    def _from_root(self, use: Use, folder: Path | None) -> tuple[str, ...]:
+        """What to write in a project, if the path counts from the file that has it."""
+        if self.base is None or folder is None:
+            return ()
+        base, near = self.base.resolve(), (folder / use.path).resolve()
+        if not near.is_file() or not near.is_relative_to(base):
+            return ()
+        path = near.relative_to(base).as_posix()
+        return (f'paths count from the root of the project: `use "{path}"`',)
 
     def _locate(self, use: Use | Function, folder: Path | None) -> Path | Diagnostic:
         if folder is None or self.root is None:

@@ -256,6 +256,10 @@ def test_paths_count_from_the_root_of_a_project(files: Files, tmp_path: Path) ->
     assert [code for code, _ in errors(main)] == ["SL0107"]
     (tmp_path / PROJECT).touch()
     assert errors(main) == []
+    (tmp_path / "lib" / "a.slog").write_text('use "b.slog".')
+    (found,) = [d for d in compile_file(main).diagnostics if d.code == "SL0107"]
+    assert found.help == ('paths count from the root of the project: `use "lib/b.slog"`',)
+    (tmp_path / "lib" / "a.slog").write_text('use "lib/b.slog".')
     (tmp_path / "lib" / PROJECT).touch()  # another project, whose files are no business of ours
     assert errors(main) == []
 

@@ -313,6 +313,11 @@ def test_a_program_uses_files_beside_it(say, tmp_path, monkeypatch) -> None:
     assert "previous(T, X) <-" in (tmp_path / "all.slog").read_text()
 
 
+def test_a_question_without_its_mark(say) -> None:
+    say(FIRST)
+    assert "a question begins with `?`: `?first(T, X).`" in say("first(T, X).")
+
+
 # -------------------------------------------------------------------- the terminal's parts
 
 
