@@ -112,7 +112,7 @@ class _Writer:
                 sides = (self.term(left, scope), self.term(right, scope))
                 if op in _TURNED:
                     return (_TURNED[op], *reversed(sides))
-                return (op, _Set(sides)) if op in ("=", "!=") else (op, *sides)
+                return (op, _unordered(sides)) if op in ("=", "!=") else (op, *sides)
             case Not(body):
                 return ("not", self.conjunction(body, dict(scope)))
             case _:
@@ -151,7 +151,12 @@ class _Writer:
 
 
 def _set(parts: Iterable[_Tree]) -> _Set:
-    return _Set(tuple(dict.fromkeys(parts)))
+    return _unordered(dict.fromkeys(parts))
+
+
+def _unordered(parts: Iterable[_Tree]) -> _Set:
+    """In some order, so that equal sets of one rule are equal trees."""
+    return _Set(tuple(sorted(parts, key=repr)))
 
 
 # ---------------------------------------------------------------------------------- the text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import evolve, field, frozen
@@ -29,6 +30,7 @@ class What(enum.Enum):
     KEPT = "kept"
     ARRIVAL = "arrival"  # how rows of an input are read, and what is promised of when they come
     MEANING = "meaning"
+    ANNOTATIONS = "annotations"  # of its rules
 
 
 class Effect(enum.Enum):
@@ -67,6 +69,11 @@ class Version:
         named = {o.columns for o in self.schema.outputs if o.name == name and o.columns}
         types = (self.types.column(name, p) for p in range(self.schema[name].arity))
         return named, *types
+
+    def annotations(self, name: str) -> Counter[str]:
+        """What is said of its rules, in whatever order these stand."""
+        rules = self.schema.rules_of.get(name, ())
+        return Counter(pretty(said) for rule in rules for said in rule.annotations)
 
     def kept(self, entry: PredicateContract) -> Kept:
         """What is kept, with the positions of columns in place of their names, which may come from
@@ -183,6 +190,8 @@ def _of_predicate(
             added = [r for text, r in means.rules.items() if text not in meant.rules]
             gone = [r for text, r in meant.rules.items() if text not in means.rules]
             yield change(What.MEANING, because=added or gone)
+    if name in new.written and old.annotations(was) != new.annotations(name):
+        yield change(What.ANNOTATIONS)
 
 
 def _kind(entry: PredicateContract) -> tuple[object, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from attrs import evolve, field, frozen
@@ -296,21 +296,20 @@ def _kept(
     A fact of q at t serves answers up to t - back; all of those are given once progress has
     passed by the lag of the answer.
     """
-    kept: dict[str, Kept] = {}
+    needs: dict[str, list[Kept]] = {}
     for name, predicate in schema.predicates.items():
         if predicate.temporal:
-            kept[name] = Kept(Keeps.NOTHING)
+            needs[name] = [Kept(Keeps.NOTHING)]
             keep = predicate.option("keep")
             if keep is not None and isinstance(keep.value.value, int):
-                kept[name] = Kept(Keeps.SPAN, keep.value.value)
+                needs[name] = [Kept(Keeps.SPAN, keep.value.value)]
         else:
-            kept[name] = Kept(Keeps.STATIC)
+            needs[name] = [Kept(Keeps.STATIC)]
     for goal in retained:
         name = goal.goal.pred
-        if name in kept and not safety.is_open(name):
-            for need in _needs(goal, lags.get(goal.rule.head.pred, 0), schema):
-                kept[name] = _more(kept[name], need)
-    return kept
+        if name in needs and not safety.is_open(name):
+            needs[name] += _needs(goal, lags.get(goal.rule.head.pred, 0), schema)
+    return {name: _joined(found) for name, found in needs.items()}
 
 
 def _needs(retained: Retention, lag: int | None, schema: Schema) -> Iterator[Kept]:
@@ -339,29 +338,30 @@ def _needs(retained: Retention, lag: int | None, schema: Schema) -> Iterator[Kep
 _ORDER = (Keeps.STATIC, Keeps.NOTHING, Keeps.SPAN, Keeps.PER_KEY, Keeps.EVERYTHING)
 
 
-def _more(one: Kept, other: Kept) -> Kept:
-    """What satisfies both. A row per key forever and a span of rows with timestamps add up."""
-    columns = tuple(dict.fromkeys(one.columns + other.columns))
-    common = {*one.columns} & {*other.columns}
-    span = max(one.span, other.span)
+def _joined(needs: Sequence[Kept]) -> Kept:
+    """What satisfies all, in whatever order they come. A row per key forever and a span of rows
+    with timestamps add up."""
+    columns = tuple(dict.fromkeys(c for kept in needs for c in kept.columns))
+    span = max(kept.span for kept in needs)
 
     def much(kept: Kept) -> tuple[int, bool]:
         return (_ORDER.index(kept.what), (kept.span, {*kept.columns}) == (span, {*columns}))
 
-    larger, smaller = (other, one) if much(other) > much(one) else (one, other)
-    if larger.what is Keeps.EVERYTHING:
-        return larger
-    best = larger.best
-    if smaller.what is Keeps.PER_KEY:
-        best = tuple(dict.fromkeys(one.best + other.best))
-        if any(not kept.best and not {*kept.columns} <= common for kept in (one, other)):
+    largest = max(needs, key=much)
+    if largest.what is not Keeps.PER_KEY:
+        return largest if largest.what is Keeps.EVERYTHING else evolve(largest, span=span)
+    keyed = [kept for kept in needs if kept.what is Keeps.PER_KEY]
+    best = tuple(dict.fromkeys(extreme for kept in keyed for extreme in kept.best))
+    for kept in keyed:
+        others = (other for other in keyed if other.best)
+        if not kept.best and not any({*kept.columns} <= {*other.columns} for other in others):
             best = ()  # any row will do, and those that are best do not have all keys
-    return evolve(larger, span=span, columns=columns, best=best)
+    return evolve(largest, span=span, columns=columns, best=best)
 
 
 def covers(kept: Kept, other: Kept) -> bool:
     """Whether what is kept is all that `other` keeps, too."""
-    both = _more(kept, other)
+    both = _joined((kept, other))
     return (both.what, both.span, {*both.columns}, {*both.best}) == (
         kept.what,
         kept.span,
@@ -387,7 +387,7 @@ def as_executed(promised: Contract, executed: Contract, cores: Cores) -> Contrac
     """
     written = {a.span: (r.rule, a) for r in promised.rules for a in atoms(r.rule.body)}
     kept = {
-        p.predicate.name: Kept(Keeps.NOTHING) if p.predicate.temporal else p.kept
+        p.predicate.name: [Kept(Keeps.NOTHING) if p.predicate.temporal else p.kept]
         for p in promised.predicates
     }
     for entry in executed.predicates:
@@ -396,11 +396,10 @@ def as_executed(promised: Contract, executed: Contract, cores: Cores) -> Contrac
             rule, goal = written.get(goal.span, (rule, goal))
         name, columns = cores.get(entry.predicate.name, (entry.predicate.name, {}))
         if name in kept and entry.predicate.temporal:
-            needed = evolve(_called(entry.kept, columns), because=rule, goal=goal)
-            kept[name] = _more(kept[name], needed)
+            kept[name].append(evolve(_called(entry.kept, columns), because=rule, goal=goal))
     run = {p.predicate.name: p for p in executed.predicates}
     predicates = tuple(
-        evolve(_later(p, run.get(p.predicate.name, p)), kept=kept[p.predicate.name])
+        evolve(_later(p, run.get(p.predicate.name, p)), kept=_joined(kept[p.predicate.name]))
         for p in promised.predicates
     )
     return evolve(promised, predicates=predicates)

@@ -10,7 +10,7 @@ How rows reach an input (`slack`, `from`, where data have a column) changes none
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -43,11 +43,15 @@ def meanings(schema: Schema, types: TypeTable) -> dict[str, Meaning]:
     reads = {name: _read_by(name, schema) for name in (*schema.predicates, TICK)}
     parts = _parts(schema, functions)
     found: dict[str, str] = {}
+
+    def again(nodes: Collection[str]) -> dict[str, str]:
+        return {n: _fingerprint(n, schema, types, {**functions, **found}) for n in nodes}
+
     for nodes in strong_components(sorted(reads), reads.__getitem__):
         found |= dict.fromkeys(nodes, "recursion")
-        # Predicates of two recursions that are alike after so many rounds stay alike.
-        for _ in range(2 * len(nodes) if len(nodes) > 1 else 1):
-            found |= {n: _fingerprint(n, schema, types, {**functions, **found}) for n in nodes}
+        found |= again(nodes)
+        if len(nodes) > 1:
+            found |= _told_apart(found, nodes, again)
     result = {}
     for name in schema.predicates:
         texts = [
@@ -58,6 +62,25 @@ def meanings(schema: Schema, types: TypeTable) -> dict[str, Meaning]:
         own = _digest([_stated(name, schema, types), *(text for text, _ in texts)])
         result[name] = Meaning(found[name], own, dict(texts), reads[name])
     return result
+
+
+def _told_apart(
+    found: dict[str, str],
+    nodes: Collection[str],
+    again: Callable[[Collection[str]], dict[str, str]],
+) -> dict[str, str]:
+    """The predicates of a recursion by what they read of it, and that by what it reads, until no
+    more of them differ. Into the fingerprints goes what the last step has made of each: so those
+    of two recursions that have the same would be the same after any number of steps."""
+    now = {name: found[name] for name in nodes}
+    while True:
+        before = now
+        found |= again(nodes)
+        now = {name: found[name] for name in nodes}
+        if len({*now.values()}) == len({*before.values()}):
+            break
+    step = _digest({f"{before[name]} {now[name]}" for name in nodes})
+    return {name: _digest([now[name], step]) for name in nodes}
 
 
 def meaning_of_queries(schema: Schema, meant: Mapping[str, Meaning]) -> str:

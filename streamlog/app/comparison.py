@@ -132,6 +132,10 @@ def _row(change: Change, old: Version, new: Version, shown: tuple[Shown, Shown])
     after = text(change.new, new) if change.new else ""
     if change.what is What.DELAY and change.old and change.new:
         before, after = _delays(change.old, change.new)
+    if change.what is What.ANNOTATIONS:
+        was, said = old.annotations(change.name), new.annotations(change.name)
+        gone, added = (was - said).elements(), (said - was).elements()
+        before, after = "\n".join(gone), "\n".join(added)
     of_side = shown[change.new is not None]
     places = tuple(_place(rule.span, of_side) for rule in change.because)
     entries = (change.old, change.new)
@@ -187,7 +191,7 @@ def _kept(entry: PredicateContract, version: Version) -> str:
 
 def _arrival(entry: PredicateContract, version: Version) -> str:
     declaration = entry.predicate.declaration
-    return pretty(declaration) if declaration else "not declared"
+    return " ".join(declaration.span.text.split()) if declaration else "not declared"
 
 
 _Text = Callable[[PredicateContract, Version], str]
@@ -222,4 +226,5 @@ _WORDS: dict[What, tuple[str | dict[Effect, str], _Text]] = {
     ),
     What.ARRIVAL: ("is read differently", _arrival),
     What.MEANING: ("means something else", _nothing),
+    What.ANNOTATIONS: ("other annotations", _nothing),  # see `_row`
 }

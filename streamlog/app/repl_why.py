@@ -18,6 +18,7 @@ from streamlog.runtime.executor import END
 from streamlog.runtime.values import moment
 from streamlog.runtime.why import Derived, Fact, Given, Missing, Proof, Wait
 from streamlog.syntax.ast import Rule, Type
+from streamlog.syntax.metadata import metadata
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import variables
 
@@ -140,7 +141,9 @@ def _below(above: Tree | None, title: Text) -> Tree:
 
 def _rule(rule: Rule, program: Program) -> Text:
     text = " ".join(map(str.strip, pretty(rule).split("\n")))
-    return Text.assemble((f"by {place_of(rule, program.source)}: ", "dim"), (text, "cyan"))
+    called = metadata(rule).get("id")
+    place = place_of(rule, program.source) + (f" ({called})" if called else "")
+    return Text.assemble((f"by {place}: ", "dim"), (text, "cyan"))
 
 
 def _gone(goal: Gone) -> str:

@@ -31,6 +31,8 @@ class Side:
         """By their place below the folder; a file's is empty."""
         if self.path.is_file():
             return {"": self.path}
+        if self.root is not None and not any(self.path.rglob("*.slog")):
+            return {}  # of a revision before there were rules
         files = map(Path, files_of([str(self.path)]))
         return {file.relative_to(self.path).as_posix(): file for file in files}
 
@@ -58,16 +60,15 @@ def side(text: str) -> Iterator[Side]:
     inside = Path.cwd().resolve().relative_to(top.resolve()) / place if place[:1] == "." else place
     with TemporaryDirectory(prefix="streamlog-") as folder:
         root = Path(folder).resolve()
-        commit = _git(
-            "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}", why=text
-        )
-        where = ("-C", str(top), "archive", "--format=tar", commit.decode().strip())
-        archive = _git(*where, why=text)
+        asked = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+        commit = _git(*asked, why=text).decode().strip()
+        archive = _git("-C", str(top), "archive", "--format=tar", commit, why=text)
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-            read = [m for m in tar if m.isfile() and m.name.endswith(_READ)]
-            tar.extractall(root, members=read, filter="data")
+            folders = [m for m in tar if m.isdir()]
+            files = [m for m in tar if m.isfile() and m.name.endswith(_READ)]
+            tar.extractall(root, members=[*folders, *files], filter="data")
         path = (root / inside).resolve()
-        if not path.exists():
+        if not (path.exists() and path.is_relative_to(root)):
             raise click.UsageError(f"there is no program at {inside} in revision {revision}")
         yield Side(text, path, root)
 

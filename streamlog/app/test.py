@@ -114,6 +114,8 @@ def command(
         raise click.UsageError("--update cannot rewrite standard input")
     chosen_limits = limits_of(limits)
     options = Options(not no_shuffle, seed, limits=chosen_limits, allow_python=allow_python)
+    if engine == "spark" and (coverage or coverage_json):
+        raise click.UsageError("coverage runs tests for each part of a rule: use --engine local")
     if engine == "spark":
         try:
             options = evolve(options, executor=on_spark(chosen_limits.memory))

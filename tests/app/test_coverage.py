@@ -88,6 +88,12 @@ def test_a_used_file_is_covered_by_all_that_use_it(run, write) -> None:
     )
 
 
+def test_not_on_spark(run, write) -> None:
+    write("p.slog", TEST)
+    result = run("test", "--coverage", "--engine", "spark", "p.slog")
+    assert (result.exit_code, "use --engine local" in result.stderr) == (2, True)
+
+
 def test_nothing_is_missed(run, write) -> None:
     write("p.slog", f"alarm(T, A) <- smoke(T, A), not report(T, A).\n{TEST}")
     result = run("test", "--coverage", "p.slog")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,33 @@ def test_what_is_sooner_and_less_is_not_worse(diff) -> None:
 def test_how_an_input_is_read_is_said_of_the_input_alone(diff) -> None:
     result = diff(OLD, OLD.replace("slack 5s", "slack 1min"), "--format", "json")
     assert rows(result) == [("alarm", "is read differently", "other")]
+
+
+def test_what_is_kept_does_not_depend_on_the_order_of_rules(diff) -> None:
+    rules = [
+        "p(T, W) <- a(T, _), s(T0, _, 3, W), T0 <= T, not (s(T1, _, V, _), V < 3, T1 < T).\n",
+        "q(T, W) <- a(T, K), s(T0, K, V, W), T0 < T, not (s(T1, K, V1, _), V1 < V, T1 <= T).\n",
+        "r(T, K) <- a(T, K), s(T0, K, _, _), T0 < T, not (s(T1, K, _, _), T0 < T1, T1 < T).\n",
+    ]
+    text = "stream s(T: int, k: string, v: int, w: string).\n"
+    for moved in permutations(rules):
+        assert "no difference" in diff(text + "".join(rules), text + "".join(moved)).stdout
+
+
+def test_annotations(diff) -> None:
+    old = OLD.replace("open(T, A)", "@id a\n@severity high\nopen(T, A)")
+    new = OLD.replace("open(T, A)", "@id a\n@severity low\n@tags b\nopen(T, A)")
+    result = diff(old, new)
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "new.slog\n"
+        "predicate   change              before           after           because of\n"
+        "───────────────────────────────────────────────────────────────────────────\n"
+        "open        other annotations   @severity high   @severity low\n"
+        "                                                 @tags b\n"
+        "\n"
+        "compared 1 program: 1 change, nothing worse\n",
+    )
 
 
 def test_columns_and_kinds(diff) -> None:
@@ -169,6 +197,16 @@ def test_revisions(run, write, repository: Path, monkeypatch: pytest.MonkeyPatch
         p for c in json.loads(backwards.stdout)["programs"][0]["changes"] for p in c["because"]
     ]
     assert {p["path"] for p in places} == {"HEAD:rules/lib.slog", "HEAD:rules/main.slog"}
+
+
+def test_a_folder_before_there_were_rules(run, write, repository: Path) -> None:
+    write("later/README.md", "Rules will come.")
+    name = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    for command in (("add", "later"), ("commit", "-m", "a folder")):
+        subprocess.run(["git", *name, *command], cwd=repository, check=True, capture_output=True)
+    write("later/p.slog", OLD)
+    result = run("diff", "main:later", "later")
+    assert (result.exit_code, "program added" in result.stdout) == (0, True)
 
 
 @pytest.mark.parametrize(

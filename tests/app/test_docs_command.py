@@ -111,6 +111,14 @@ def test_predicates_of_a_file_under_an_alias(run, write, tmp_path: Path) -> None
     assert "predicate-loginswrong" in anchors(page)
 
 
+def test_timelines(run, write, tmp_path: Path) -> None:
+    stream = "stream q(T: time, S: time) progress T slack 5s, S slack 1s."
+    write("p.slog", f"{stream}\np(T) <- q(T, _).\n")
+    assert run("docs", "p.slog", "--output", "site").exit_code == 0
+    text = (tmp_path / "site" / "p.md").read_text()
+    assert f"```slog\n{stream}\n```" in text and "Predicate q.S" not in text
+
+
 def test_refused_and_stored(run, write, tmp_path: Path) -> None:
     write("wrong.slog", "p(T) <- q(U).\n")
     write("stored.slog", "next(T, U) <- at(T), at(U), U > T.\n")

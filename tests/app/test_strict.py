@@ -109,6 +109,12 @@ def test_metadata(run, write) -> None:
     assert rule["line"] == 6
 
 
+def test_a_proof_names_the_rule_by_its_id(run, write) -> None:
+    write("p.slog", '@id "S-1"\np(T) <- q(T).\nq(1).\n')
+    result = run("repl", "p.slog", input=".why p(1)\n")
+    assert "by p.slog line 2 (S-1): p(T) <- q(T)." in result.output
+
+
 def test_metadata_of_rules_that_are_taken_apart(run, write) -> None:
     write("p.slog", "@id x\np(T, S, sum(F) / count()) <- q(T, S, F) limit 3 by count() desc.\n")
     explained = json.loads(run("explain", "p.slog", "--format", "json").stdout)
