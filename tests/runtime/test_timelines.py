@@ -6,7 +6,10 @@ import pytest
 
 import streamlog
 from streamlog.kernel import Kernel
+from streamlog.runtime.data_files import SourceError
 from streamlog.runtime.engine import Engine, EngineError
+from streamlog.runtime.missing_inputs import check_inputs
+from streamlog.syntax.walk import atoms
 
 # TSA, section 2: the two minutes lie between the detection, in application time, and the reception
 # of the report, in system time.
@@ -155,6 +158,13 @@ def test_queries_and_explanations_see_the_stream() -> None:
     run.push("report", [(at(1), at(3), "a")])
     assert len(run.facts("report")) == 1
     assert run.query("?report(_, S, A).")[0]["A"] == "a"
+
+
+def test_a_stream_of_which_only_another_timeline_is_read_is_missed() -> None:
+    program = streamlog.compile(ALARM)
+    assert not any(a.pred == "report" for r in program.closed.schema.rules for a in atoms(r.body))
+    with pytest.raises(SourceError, match="stream `report` has no rows"):
+        check_inputs(program, {"detection"}, "")
 
 
 # Garbage collection, Figures 9 to 11: to a reader a row is relevant while it is later than that
