@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from streamlog.runtime.data_files import SourceError, literal
@@ -33,6 +34,14 @@ def parquet(
     spark.conf.set(_NANOS_AS_NUMBERS, "true")
     try:
         frame = spark.read.parquet(*literal(paths))
+    except AnalysisException as error:
+        if error.getCondition() != "COLUMN_ALREADY_EXISTS":
+            raise
+        name = (error.getMessageParameters() or {}).get("columnName", "").strip("`")
+        raise SourceError(
+            f"'{paths[0]}' has several columns `{name}` that differ in case alone: "
+            "--conf spark.sql.caseSensitive=true tells them apart"
+        ) from None
     finally:
         spark.conf.set(_NANOS_AS_NUMBERS, str(before))
     numbers = {*numbers_in(frame.schema)}

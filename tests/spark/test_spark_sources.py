@@ -405,3 +405,15 @@ def test_row_numbers_are_refused(spark: SparkSession, tmp_path: Path, reads: Any
     numbered = compiled(f"stream s(T: int, n: int row, k: string).\n{rules}")
     with pytest.raises(SourceError, match="`n` of `s` is the number of a row in its file, which"):
         reads(spark, tmp_path, "s", numbered)
+
+
+def test_columns_of_parquet_that_differ_in_case_alone(spark: SparkSession, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"T": [1], "t": [2], "area": ["a"]}), tmp_path / "s.parquet")
+    with pytest.raises(SourceError, match=r"several columns `t` .* spark.sql.caseSensitive=true"):
+        read(spark, tmp_path / "s.parquet", "s", S)
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        good, _ = on_spark(spark, tmp_path / "s.parquet")
+    finally:
+        spark.conf.set("spark.sql.caseSensitive", "false")
+    assert good == Counter([(1, "a")])
