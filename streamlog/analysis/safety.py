@@ -52,11 +52,35 @@ def check_safety(schema: Schema) -> tuple[Safety, tuple[Diagnostic, ...]]:
             if found := list(_check_rule(rule, body, opened)):
                 unsafe.add(rule.head.pred)
                 diagnostics += found
+    for rule in schema.rules:
+        if rule.groups and rule.head.pred in opened and rule.head.pred not in unsafe:
+            unsafe.add(rule.head.pred)
+            diagnostics.append(_grouping_among_open(rule, schema, opened))
     for query in schema.queries:
         for body in branches(query.body):
             diagnostics += _check_body(body, frozenset(), frozenset(), opened, "SL0303")
     diagnostics += _check_outputs(schema, opened, unsafe)
     return Safety(opened), tuple(diagnostics)
+
+
+def _grouping_among_open(rule: Rule, schema: Schema, opened: OpenPositions) -> Diagnostic:
+    """An open predicate is tested, not computed; so nothing of it can be counted or ranked."""
+    name = rule.head.pred
+    position = min(opened[name])
+    others = [
+        (r.head.args[position], r)
+        for r in schema.rules_of[name]
+        if not r.groups and isinstance(r.head.args[position], Var)
+    ]
+    leaves = [(term.span, "this one leaves it open") for term, _ in others][:1]
+    what = "ranks" if rule.limit is not None else "aggregates"
+    return finding(
+        "SL0302",
+        f"this rule for `{name}` {what}, but another leaves an argument open",
+        rule.head.span,
+        related=leaves,
+        help=f"bind the variable there, or {what.removesuffix('s')} in a predicate of its own",
+    )
 
 
 def open_positions(schema: Schema) -> OpenPositions:

@@ -61,7 +61,8 @@ class OpenRule:
         head = self.core.head if isinstance(self.core, Rule) else self.core
         own = schema.column_names[self.rule.head.pred]
         places = {arg: place for place, arg in enumerate(self.rule.head.args)}
-        places[head.args[0]] = 0  # its timestamp may be that of a goal
+        if head.args:
+            places[head.args[0]] = 0  # its timestamp may be that of a goal
         found = {}
         for name, arg in zip(of_core, head.args, strict=True):
             found[name] = own[places[arg]] if arg in places else name + "'" * (name in own)
