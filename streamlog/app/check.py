@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from streamlog.app.inputs import batch_option, compile_target, files_of, targets_argument
+from streamlog.app.inputs import (
+    batch_option,
+    compile_target,
+    files_of,
+    mode_of,
+    targets_argument,
+)
 from streamlog.app.project import project
 from streamlog.codes import Severity
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, in_order
@@ -82,17 +88,15 @@ def command(
     streamlog check --dump-after desugar rules/airport/pc_alarm.slog
     """
     from streamlog.analysis.suppressed import UNUSED
-    from streamlog.compiler import Mode
 
     if dump_after and form != "pretty":
         raise click.UsageError("--dump-after and --format both write to standard output")
     files = files_of(targets)
-    mode = Mode.BATCH if batch else Mode.STREAM
     own: list[Diagnostic] = []
     others: list[Diagnostic] = []
     suppressing: set[Span] = set()
     for file in files:
-        compilation = compile_target(file, mode=mode, until=dump_after)
+        compilation = compile_target(file, mode=mode_of(file, batch), until=dump_after)
         for finding in compilation.diagnostics:
             (own if finding.span.source == compilation.source else others).append(finding)
         suppressing |= {*compilation.suppressing}

@@ -11,7 +11,7 @@ import click
 from attrs import asdict
 from click.shell_completion import CompletionItem
 
-from streamlog.app.inputs import STDIN, batch_option, compile_target, files_of
+from streamlog.app.inputs import STDIN, batch_option, compile_target, files_of, mode_of
 from streamlog.codes import CODES, Code
 from streamlog.diagnostics import did_you_mean, in_order
 
@@ -126,10 +126,9 @@ def _explain_programs(
     """Whether every program could be explained; the findings of the others are printed."""
     from streamlog.app import show
     from streamlog.app.render import console, print_diagnostics
-    from streamlog.compiler import Mode, Program
+    from streamlog.compiler import Program
 
-    mode = Mode.BATCH if batch else Mode.STREAM
-    compilations = [compile_target(file, mode=mode) for file in files]
+    compilations = [compile_target(file, mode=mode_of(file, batch)) for file in files]
     accepted = [c for c in compilations if isinstance(c, Program)]
     if form == "json":
         programs = [{"path": c.source.path, view: show.data(c, view)} for c in accepted]

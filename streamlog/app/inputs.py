@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamlog.codes import Severity
 from streamlog.diagnostics import Source
 
 if TYPE_CHECKING:
@@ -109,14 +110,28 @@ def compile_target(path: str, *, mode: Mode, until: str | None = None) -> Compil
     from streamlog.syntax.root import project_of
 
     here = Path.cwd()
-    allowed = project(here if path == STDIN else path).allowed
+    settings = project(here if path == STDIN else path)
+    known = path != STDIN and settings.is_stored(path)  # that it is for stored data
     if path != STDIN:
         compiled = compile_file(Path(path), mode=mode, until=until)
     else:
         root = project_of(here) or here
         compiled = compile_source(read_stdin(), mode=mode, root=root, until=until)
-    left = tuple(d for d in compiled.diagnostics if d.is_error or d.code not in allowed)
+    left = tuple(
+        d
+        for d in compiled.diagnostics
+        if d.is_error or not (d.code in settings.allowed or (known and d.severity is Severity.NOTE))
+    )
     return compiled if left == compiled.diagnostics else evolve(compiled, diagnostics=left)
+
+
+def mode_of(path: str, batch: bool) -> Mode:
+    """Of a program: for stored data if somebody says so, or its project does."""
+    from streamlog.app.project import project
+    from streamlog.compiler import Mode
+
+    stored = batch or (path != STDIN and project(path).is_stored(path))
+    return Mode.BATCH if stored else Mode.STREAM
 
 
 def read_stdin() -> Source:

@@ -32,6 +32,10 @@ class Project:
     inputs: Mapping[str, str] = field(factory=dict)  # where `run` finds rows; paths are absolute
     strict: bool = False  # whether warnings fail `check`
     allowed: Mapping[str, str] = field(factory=dict)  # codes of warnings, and why they are allowed
+    stored: tuple[str, ...] = ()  # patterns of programs that are for complete, stored data
+
+    def is_stored(self, path: str | Path) -> bool:
+        return any(Path(path).resolve().match(pattern) for pattern in self.stored)
 
 
 def project(path: str | Path) -> Project:
@@ -41,7 +45,7 @@ def project(path: str | Path) -> Project:
     if root is None:
         return Project()
     settings = _Settings(root / PROJECT)
-    settings.known("", ("run", "check"))
+    settings.known("", ("batch", "run", "check"))
     run, check = settings.table("run"), settings.table("check")
     settings.known("run", ("engine", "inputs"))
     settings.known("check", ("strict", "allow"))
@@ -50,7 +54,10 @@ def project(path: str | Path) -> Project:
         raise settings.wrong(f"`run.engine` is {' or '.join(map(repr, ENGINES))}, not {engine!r}")
     if not isinstance(strict, bool):
         raise settings.wrong(f"`check.strict` is true or false, not {strict!r}")
-    return Project(root, engine, settings.inputs(), strict, settings.allowed())
+    stored = settings.all.get("batch", [])
+    if not isinstance(stored, list) or not all(isinstance(p, str) and p for p in stored):
+        raise settings.wrong('`batch` is a list of patterns, as in `batch = ["stored/*.slog"]`')
+    return Project(root, engine, settings.inputs(), strict, settings.allowed(), tuple(stored))
 
 
 def project_here() -> str | None:

@@ -15,6 +15,7 @@ from streamlog.app.inputs import (
     TARGET,
     batch_option,
     compile_target,
+    mode_of,
     one_file,
     python_option,
 )
@@ -175,13 +176,13 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
     streamlog run a.slog --engine local --follow --input r=log.csv --format csv
     streamlog run --batch history.slog --format csv > answers.csv
     """
-    from streamlog.compiler import Mode, Program
+    from streamlog.compiler import Program
     from streamlog.runtime.data_files import STANDARD
 
     given = [text.partition("=")[2] for text in options["inputs"]]
     if program == STDIN and any(place in STANDARD for place in given):
         raise click.UsageError("standard input cannot be both the program and an input")
-    compilation = compile_target(program, mode=Mode.BATCH if batch else Mode.STREAM)
+    compilation = compile_target(program, mode=mode_of(program, batch))
     if not isinstance(compilation, Program):
         from streamlog.app.check import report
 

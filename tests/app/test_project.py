@@ -79,6 +79,23 @@ def test_strict(run, write, project: Path) -> None:
     assert run("check", "deep").exit_code == 0
 
 
+def test_programs_for_stored_data(run, project: Path) -> None:
+    (project / "streamlog.toml").write_text('batch = ["history/*.slog"]\n')
+    (project / "history").mkdir()
+    text = "stream s(T: int).\np(T) <- s(T), s(U), T < U.\ns(1). s(2).\n"
+    stored, live = project / "history" / "last.slog", project / "live.slog"
+    for place in (stored, live):
+        place.write_text(text)
+    result = run("check", str(stored))
+    assert (result.exit_code, result.stderr) == (0, "checked 1 file: no findings\n")
+    assert run("explain", str(stored)).stdout.startswith("Blocking: for stored data only.")
+    result = run("run", "--engine", "local", str(stored), "--format", "csv")
+    assert result.stdout == "T\n1\n"
+    assert run("check", str(live)).exit_code == 1
+    (project / "streamlog.toml").write_text("batch = true\n")
+    assert "`batch` is a list of patterns" in run("check", str(stored)).stderr
+
+
 def test_strict_is_a_matter_of_the_project_of_a_file(run, write, project: Path) -> None:
     write("a/streamlog.toml", "[check]\nstrict = true\n")
     write("a/fine.slog", "")
@@ -105,7 +122,7 @@ def test_warnings_that_a_project_allows(run, write, project: Path) -> None:
     ("text", "message"),
     [
         ("[chek]", "unknown key `chek`; did you mean `check`?"),
-        ("x = 1", "unknown key `x`; it can have run, check"),
+        ("x = 1", "unknown key `x`; it can have batch, run, check"),
         ("[check]\nstrikt = true", "unknown key `strikt` in `[check]`; did you mean `strict`?"),
         ("[check]\nstrict = 1", "`check.strict` is true or false, not 1"),
         ('[run]\nengine = "duck"', "`run.engine` is 'spark' or 'local', not 'duck'"),
