@@ -14,7 +14,7 @@ from attrs import evolve
 from streamlog.analysis.bounds import time_bound
 from streamlog.analysis.builtins import FILTERS
 from streamlog.analysis.equations import solve
-from streamlog.analysis.ranges import Ranges, may_fail
+from streamlog.analysis.ranges import FLOATS, INTEGERS, Ranges, may_fail
 from streamlog.analysis.safety import OpenPositions, bound_variables
 from streamlog.analysis.schema import Schema
 from streamlog.plan.steps import Exists, Extend, Filter, Index, Join, Step, Store
@@ -56,7 +56,7 @@ def in_order(
     literals = tuple(literals)
     goals = [x for x in literals if isinstance(x, Atom) and x.pred not in FILTERS]
     # What may fail comes last: others may rule it out.
-    tests, risky = _by_risk(literals, goals, bound, ranges)
+    tests, relying, risky = _by_risk(literals, goals, bound, ranges)
     known = set(bound)
     steps: list[Step] = []
 
@@ -65,12 +65,14 @@ def in_order(
         unknown = sum(isinstance(a, Var) and a.name not in known for a in goal.args)
         return not unknown, goal.arity - unknown, not schema.is_temporal(goal.pred)
 
-    while goals or tests or risky:
+    while goals or tests or relying or risky:
         asking = [goal for goal in goals if _can_ask(goal, known, open_positions)]
-        if ready := _ready(tests if asking else [*tests, *risky], known):
+        later = [x for x in relying if not _is_at_risk(x, goals, tests, known)]
+        if ready := _ready([*tests, *(later if asking else (*relying, *risky))], known):
             literal, step = ready
             steps.append(evolve(step, skips=True) if _is_skipped(literal, skips) else step)
             tests = [x for x in tests if x is not literal]
+            relying = [x for x in relying if x is not literal]
             risky = [x for x in risky if x is not literal]
             known |= _binds(step)
             continue
@@ -78,9 +80,11 @@ def in_order(
             raise ValueError("a variable is bound nowhere")
         goal = max(asking, key=worth)
         goals = [x for x in goals if x is not goal]
-        limits = [x for x in (*tests, *risky) if not _is_skipped(x, skips)]  # a range cannot fail
+        # A range cannot fail.
+        limits = [x for x in (*tests, *relying, *risky) if not _is_skipped(x, skips)]
         join, used = range_join(goal, limits, known, schema)
         tests = [x for x in tests if not any(x is u for u in used)]
+        relying = [x for x in relying if not any(x is u for u in used)]
         risky = [x for x in risky if not any(x is u for u in used)]
         steps.append(evolve(join, not_itself=goal.number in not_itself))
         known |= _names(goal)
@@ -117,16 +121,30 @@ def _ready(rest: list[Literal], known: set[str]) -> tuple[Literal, Filter | Exte
     return None
 
 
+def _is_at_risk(
+    test: Literal, goals: Sequence[Atom], tests: Sequence[Literal], known: Set[str]
+) -> bool:
+    """Whether something to come says what values a test may meet: a goal, or another test."""
+    met, to_come = _names(test) & known, {name for goal in goals for name in _names(goal)}
+    return bool(met & to_come) or any(
+        met & _names(other) and _names(other) - known <= to_come for other in tests
+    )
+
+
 def _by_risk(
     literals: Iterable[Literal], goals: Sequence[Atom], bound: Iterable[str], ranges: Ranges
-) -> tuple[list[Literal], list[Literal]]:
-    """The tests that cannot fail, then sums that give a goal its key; and those that may fail."""
+) -> tuple[list[Literal], list[Literal], list[Literal]]:
+    """The tests that cannot fail, then sums that give a goal its key; those that rely on other
+    goals and tests not to fail, as `6 // N` does on `N > 0`; and those that may fail."""
     given = set(bound).union(*map(_names, goals))
     tests = [x for x in literals if not any(x is g for g in goals)]
     risky = [x for x in tests if _may_fail(x, ranges)]
     keys = [x for x in risky if _is_sum(x) and _names(x) <= given]
     safe = [x for x in tests if not any(x is r for r in risky)]
-    return [*safe, *keys], [x for x in risky if not any(x is k for k in keys)]
+    by_type = {n: r and (INTEGERS if r.is_whole else FLOATS) for n, r in ranges.items()}
+    relying = [x for x in safe if not _is_sum(x) and _may_fail(x, by_type)]
+    safe = [x for x in safe if not any(x is r for r in relying)]
+    return [*safe, *keys], relying, [x for x in risky if not any(x is k for k in keys)]
 
 
 def _is_sum(literal: Literal) -> bool:
@@ -224,7 +242,8 @@ def split_risky(
     literals = tuple(literals)
     goals = [x for x in literals if isinstance(x, Atom) and x.pred not in FILTERS]
     first: list[Literal] = [*goals]
-    safe, risky = _by_risk(literals, goals, bound, ranges)
+    safe, relying, risky = _by_risk(literals, goals, bound, ranges)
+    safe += relying
     known = set(bound) | {n for x in first for n in _names(x)}
     while ready := _ready(safe, known):
         literal, step = ready

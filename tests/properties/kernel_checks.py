@@ -198,7 +198,7 @@ def check_answers_alone(case: Case, rng: Random) -> bool:
     answers = {r for r in model_[name] if all(r[i] == value for i, value in wanted.items())}
     kernel = Kernel(made.closed, tables(asking, case))
     found = []
-    for arrived, progress in executor_steps(rng, arrivals(asking, case)):
+    for arrived, progress in executor_steps(rng, arrivals(asking, case), asking.schema.views):
         found += kernel.step(arrived, progress).get(name, [])
     assert len(set(found)) == len(found), "an answer twice"
     assert {r for r in found if all(r[i] == v for i, v in wanted.items())} == answers, lines[-1]
@@ -222,7 +222,7 @@ def check_one_per_key(case: Case, rng: Random) -> int:
     far = max((d.by or 0 for p in contract.predicates for d in p.delays), default=0)
     far += max(closed.strata.potential.values(), default=0)
     kernel = Kernel(program.closed, tables(program, case))
-    for arrived, progress in executor_steps(rng, arrivals(program, case)):
+    for arrived, progress in executor_steps(rng, arrivals(program, case), program.schema.views):
         kernel.step(arrived, progress)
         kernel.holding()  # which tidies up
         for name, entry in promised.items():

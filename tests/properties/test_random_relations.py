@@ -13,6 +13,7 @@ import pytest
 from kernel_checks import check, expected
 from oracle.programs import Case
 from relation_programs import random_case
+from unusual import unusual
 
 from streamlog.analysis.column_relations import at
 from streamlog.compiler import Program
@@ -32,6 +33,8 @@ def test_relations_hold_and_answers_are_the_oracles(first: int) -> None:
         try:
             holds(program, case)
             check(case, rng)
+            if seed % 5 == 0:
+                check(unusual(case, rng), rng)
         except Exception as error:
             pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}\n{case.tables}")
     assert mattered > SHARD / 4
