@@ -152,7 +152,8 @@ def status_of(run: Run, watch: Watch, is_active: bool) -> Status:
             name: "the end" if c.ended else moment(c.progress, c.type) for name, c in clocks.items()
         },
         held=held(run.program, progress, none_known, {}, lambda name: run.types[name][0]),
-        sources=watch.sources,
+        # The last one is ours, for micro-batches without rows (`Run.query`).
+        sources=watch.sources[:-1],
         rows_a_second=watch.rows_a_second,
         seconds=last.seconds if last else 0.0,
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from oracle.programs import on_views
 from pyspark.sql import SparkSession
 from runtime.test_kept import batches, tables_by_chance
 
@@ -47,7 +48,8 @@ def answers(
     program: Program, rows: dict[str, list[Row]], tables: dict[str, list[Row]]
 ) -> dict[str, list[Row]]:
     known = Engine(program, Kernel, tables).tables
-    found = Kernel(program.closed, known).step(rows, dict.fromkeys(rows, END))
+    facts = on_views(rows, program.schema.views)
+    found = Kernel(program.closed, known).step(facts, dict.fromkeys(facts, END))
     return {name: sorted(found.get(name, [])) for name in program.contract.outputs}
 
 

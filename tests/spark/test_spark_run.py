@@ -168,7 +168,7 @@ def test_a_file_that_was_written_again_is_read_again(spark: SparkSession, tmp_pa
     """Though the answers of the first run, which share a relation, were not released: Spark finds
     cached rows by their plan, and each run counts its rows under a name of its own."""
     program = streamlog.compile(
-        "stream s(T: int, x: string). output p, q. r(T, X) <- s(T, X), X != a."
+        "stream s(T: int, x: string). output p, q. r(T, X) <- s(T, X), X != a. "
         "p(T, X) <- r(T, X), T > 0. q(T, X) <- r(T, X), not p(T + 1, X)."
     )
     path = tmp_path / "s.csv"
