@@ -14,11 +14,13 @@ from attrs import evolve
 from streamlog.analysis.bounds import time_bound
 from streamlog.analysis.builtins import FILTERS
 from streamlog.analysis.equations import solve
-from streamlog.analysis.ranges import FLOATS, INTEGERS, Ranges, may_fail
+from streamlog.analysis.ranges import FLOATS, INTEGERS, Range, Ranges, may_fail
 from streamlog.analysis.safety import OpenPositions, bound_variables
 from streamlog.analysis.schema import Schema
 from streamlog.plan.steps import Exists, Extend, Filter, Index, Join, Step, Store
 from streamlog.syntax.ast import (
+    FIRST_INSTANT,
+    LAST_INSTANT,
     Atom,
     BinOp,
     Call,
@@ -35,6 +37,7 @@ from streamlog.syntax.walk import variables, walk
 
 CLOSED: OpenPositions = MappingProxyType({})
 UNKNOWN: Ranges = MappingProxyType({})  # any number
+_INSTANTS = Range(FIRST_INSTANT, LAST_INSTANT)
 
 
 def in_order(
@@ -141,15 +144,20 @@ def _by_risk(
     risky = [x for x in tests if _may_fail(x, ranges)]
     keys = [x for x in risky if _is_sum(x) and _names(x) <= given]
     safe = [x for x in tests if not any(x is r for r in risky)]
-    by_type = {n: r and (INTEGERS if r.is_whole else FLOATS) for n, r in ranges.items()}
-    relying = [x for x in safe if not _is_sum(x) and _may_fail(x, by_type)]
+    whole = {n: r and (INTEGERS if r.is_whole else FLOATS) for n, r in ranges.items()}
+    of_rows = {n: r and (_INSTANTS if r.is_whole else FLOATS) for n, r in ranges.items()}
+    relying = [x for x in safe if _may_fail(x, of_rows if _adds_only(x) else whole)]
     safe = [x for x in safe if not any(x is r for r in relying)]
     return [*safe, *keys], relying, [x for x in risky if not any(x is k for k in keys)]
 
 
 def _is_sum(literal: Literal) -> bool:
     """Whether it fails at most for numbers beyond 64 bits, which no row has."""
-    if not isinstance(literal, Comparison) or literal.op != "=":
+    return isinstance(literal, Comparison) and literal.op == "=" and _adds_only(literal)
+
+
+def _adds_only(literal: Literal) -> bool:
+    if not isinstance(literal, Comparison):
         return False
     parts = walk((literal.left, literal.right))
     return all(
