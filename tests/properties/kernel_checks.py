@@ -41,7 +41,9 @@ def plain(program: Program, case: Case) -> Program:
         return program
     written = compile_source(Source("plain.slog", case.text), until="safety")
     assert isinstance(written, Safe) and not any(
-        written.schema[a.pred].view for r in written.schema.rules for a in atoms(r.body)
+        written.schema.stream_of(a.pred) != a.pred
+        for r in written.schema.rules
+        for a in atoms(r.body)
     )
     return evolve(program, schema=written.schema, types=written.types, safety=written.safety)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from random import Random
 
-from attrs import frozen
+from attrs import evolve, frozen
 from oracle.programs import Case
 
 from streamlog.compiler import Program, compile_source
@@ -23,6 +23,23 @@ TEXTS = ("a", "b")
 class Pred:
     name: str
     times: int  # how many of its columns are times; a text comes behind them
+
+
+# What the rules below do not make: `tick`, limits, open predicates and counts.
+BESIDE = (
+    "k0(T, X) <- tick(T), s(_, U, X), U <= T, U > T - 3, not (s(_, V, X), V > U, V <= T).",
+    "l0(U, X, T) <- s(T, U, X) limit 2 by T desc, X per X.",
+    "c0(T, X) <- r(T, X), not o0(T, X).",
+    "d0(T, count()) <- r(T, _), s(_, U, _), U <= T, U >= T - 5.",
+    "e0(U, X) <- s(T, U, X), not (s(T1, U1, X), U1 > U, U1 <= U + 2, T1 >= T).",
+    "g0(U, max(T)) <- s(T, U, _), not o0(U, b).",
+)
+
+
+def beside(case: Case, rng: Random) -> Case:
+    """With some of these rules too, which bound `s` on its second time alone."""
+    rules = ["o0(T, X) <- s(_, U, X), U <= T, U >= T - 4.", *rng.sample(BESIDE, 3)]
+    return evolve(case, text="\n".join([case.text, *rules, ""]))
 
 
 def random_case(rng: Random) -> tuple[Case, Program]:

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from kernel_checks import check, expected
 from oracle.programs import Case
-from relation_programs import random_case
+from relation_programs import beside, random_case
 from unusual import unusual
 
 from streamlog.analysis.column_relations import at
@@ -35,6 +35,8 @@ def test_relations_hold_and_answers_are_the_oracles(first: int) -> None:
             check(case, rng)
             if seed % 5 == 0:
                 check(unusual(case, rng), rng)
+            if "s" in program.schema.views and seed % 5 < 3:
+                check(beside(case, rng), rng)
         except Exception as error:
             pytest.fail(f"seed {seed}: {error!r}\n{case.text}\n{case.facts}\n{case.tables}")
     assert mattered > SHARD / 4
