@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from streamlog.compiler import Program
-from streamlog.runtime.executor import BEGIN, END, Row
+from streamlog.runtime.executor import END, Row
 from streamlog.runtime.progress import Progress
 from streamlog.runtime.reorder import Buffer
 from streamlog.runtime.several_timelines import SeveralTimelines
-from streamlog.runtime.status import events
+from streamlog.runtime.status import best_way, events
 
 if TYPE_CHECKING:
     from streamlog.runtime.engine import Engine
@@ -58,23 +58,12 @@ def _alone(
     found: dict[str, None] = {}
     for name in program.contract.outputs:
         promised = program.contract[name]
-
-        def permits(ways: tuple[tuple[str, int | None], ...]) -> int:
-            """Answers before this wait for none of these timelines."""
-            return max(
-                END
-                if progress[timeline].progress >= END
-                else BEGIN
-                if by is None
-                else progress[timeline].progress - by
-                for timeline, by in ways
-            )
-
-        complete = min((permits(delay.ways) for delay in promised.delays), default=END)
+        waits = {delay: best_way(delay, progress)[0] for delay in promised.delays}
+        complete = min(waits.values(), default=END)
         at = min(events(promised, progress, buffers, holding, complete), default=None)
         if at is None:
             continue
-        waiting = [delay for delay in promised.delays if permits(delay.ways) <= at]
+        waiting = [delay for delay, permitted in waits.items() if permitted <= at]
         timelines = [timeline for delay in waiting for timeline, _ in delay.ways]
         if len(set(map(program.schema.stream_of, timelines))) == 1:
             found |= dict.fromkeys(timelines)

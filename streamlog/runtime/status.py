@@ -64,7 +64,7 @@ def held(
         if not waiting:
             continue
         # p(T) is final when every stream has passed T + delay, on one of its timelines.
-        best = [_best(delay, progress) for delay in waiting]
+        best = [best_way(delay, progress) for delay in waiting]
         complete, stream, by = min(best, key=lambda way: way[:2])
         behind = progress[stream]
         times = list(events(promised, progress, buffers, holding, complete))
@@ -86,13 +86,15 @@ def held(
     return tuple(found)
 
 
-def _best(delay: Delay, progress: Progress) -> tuple[int, str, int | None]:
+def best_way(delay: Delay, progress: Progress) -> tuple[int, str, int | None]:
     """Where the answers begin that this stream does not let be decided yet; by which of its
     timelines, and how far that lies behind."""
-    ways = (
-        (BEGIN if by is None else progress[name].progress - by, name, by) for name, by in delay.ways
-    )
-    return max(ways, key=lambda way: way[0])
+
+    def permits(timeline: str, by: int | None) -> int:
+        at = progress[timeline].progress
+        return at if at >= END else BEGIN if by is None else at - by
+
+    return max(((permits(*way), *way) for way in delay.ways), key=lambda way: way[0])
 
 
 def events(
