@@ -71,11 +71,34 @@ def _tuple_of(*types: type) -> Any:
 
 
 @frozen
+class When:
+    """What a goal says of time behind it: `at T`, `from S`, `from S to E`, `over [S, E]`.
+    Desugaring leaves none of them."""
+
+    word: str
+    times: tuple[Term, ...]
+    opens: str = "["  # of a window; a parenthesis leaves the end out
+    closes: str = "]"
+    span: Span = _span()
+
+    def __attrs_post_init__(self) -> None:
+        if len(self.times) != {AT: 1, FROM: 1, FROM_TO: 2, OVER: 2}[self.word]:
+            raise ValueError(f"{self.times} behind `{self.word}`")
+
+
+AT, FROM, FROM_TO, OVER = "at", "from", "from to", "over"
+# Goals that are written between their terms have names that nobody can write.
+EVERY = "every ()"  # `T every 1d align 12h`
+PAIRS = "() "  # `(S1, E1) overlaps (S2, E2)` is called `() overlaps`
+
+
+@frozen
 class Atom:
     """A predicate applied to terms: a goal, a head or a fact."""
 
     pred: str
     args: tuple[Term, ...]
+    when: When | None = None
     span: Span = _span()
     number: int = _number()
 
@@ -211,12 +234,15 @@ class Column:
     form: TimeForm | None = None
     path: DataPath | None = None
     optional: bool = False  # a value may be missing
+    ends: tuple[str, str] | None = None  # `valid: since..until`: two columns, one interval
     is_row: bool = False  # the number of the row in its file
     span: Span = _span()
 
     def __attrs_post_init__(self) -> None:
         if self.is_row and (self.type is not Type.INT or self.optional or self.path):
             raise ValueError("the number of a row is an int, and not in the data")
+        if self.ends and (self.type or self.optional or self.low or self.path or self.is_row):
+            raise ValueError("an interval is two columns, and nothing else")
         if self.optional and self.type is None:
             raise ValueError("a column without a type is not optional")
         if self.form is not None and self.type is not Type.TIME:
@@ -265,6 +291,35 @@ class Table:
     options: tuple[Option, ...] = _tuple_of(Option)
     where: Body = ()
     span: Span = _span()
+
+
+@frozen
+class State:
+    """What holds over intervals, by the events that begin and end it, or by other states.
+
+    state burning(A) since fire_start(_, A) until fire_end(_, A) for at most 6h.
+    state latest(S; I) on news(_, I, S).
+    state danger(A) while burning(A), not evacuated(A).
+    """
+
+    head: Atom
+    word: str
+    body: Body
+    until: Body = ()
+    most: Const | None = None
+    keys: int | None = None  # of how many arguments there is one combination of the others at most
+    span: Span = _span()
+
+    def __attrs_post_init__(self) -> None:
+        if self.word not in (SINCE, ON, WHILE) or not self.body:
+            raise ValueError("a state begins in one of three ways")
+        if self.word == WHILE and (self.until or self.most):
+            raise ValueError("a state that holds while others do ends by itself")
+        if (self.keys is not None) != (self.word == ON):
+            raise ValueError("a state with a key is begun `on` an event")
+
+
+SINCE, ON, WHILE = "since", "on", "while"
 
 
 @frozen
@@ -405,7 +460,7 @@ class Test:
     span: Span = _span()
 
 
-Declaration: TypeAlias = Stream | Table | Output | Use | Export | Extend | Function
+Declaration: TypeAlias = Stream | Table | State | Output | Use | Export | Extend | Function
 Statement: TypeAlias = Annotation | Rule | Fact | Query | Declaration | Test
 
 

@@ -11,10 +11,18 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
+from attrs import evolve
+
 from streamlog.diagnostics import Span, did_you_mean, finding
 from streamlog.syntax import literals
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import (
+    AT,
+    EVERY,
+    FROM,
+    FROM_TO,
+    OVER,
+    PAIRS,
     PRECEDENCE,
     Agg,
     Atom,
@@ -30,12 +38,26 @@ from streamlog.syntax.ast import (
     Term,
     Type,
     Var,
+    When,
 )
 from streamlog.syntax.nothing import NONE, Nothing
-from streamlog.syntax.scan import BOOL, NUMBER, QUALIFIED, TEXT, TIME, VARIABLE, WORDS
+from streamlog.syntax.scan import (
+    ALLEN,
+    BOOL,
+    INTERVAL_WORD,
+    NUMBER,
+    QUALIFIED,
+    TEXT,
+    TIME,
+    TIME_WORD,
+    VARIABLE,
+    WINDOW,
+    WORDS,
+)
 from streamlog.syntax.tokens import Refused, Tokens
 
 MAX_LEVELS = 200
+TIMED = (TIME_WORD, INTERVAL_WORD)
 
 _ONLY_SINGLES = re.compile(r"[^-](?:,[^-])*\Z")
 # Enough nesting for a group of plain calls whose arguments are calls.
@@ -55,6 +77,16 @@ class Goal(NamedTuple):
     left: Operand | Term
     op: str = ""
     right: Term | None = None
+    made: Literal | None = None  # a goal and nothing else: it says something of time
+
+
+class Interval(NamedTuple):
+    """`[ term, term )`, behind `over` or a relation between intervals."""
+
+    first: Term
+    second: Term
+    opens: str = "["
+    closes: str = "]"
 
 
 class Group(NamedTuple):
@@ -70,7 +102,7 @@ class Operand(NamedTuple):
     start: int
     end: int
     negations: int
-    value: Term | Group
+    value: Term | Group | Interval
 
 
 Chain: TypeAlias = Sequence["Operand | int"]  # operand, index of an infix, operand, …
@@ -289,6 +321,8 @@ def _term(tokens: Tokens, operand: Operand | int) -> Term:
     start, end, negations, value = operand
     if negations:
         raise tokens.refuse("SL0101", "a negation cannot be part of a term", start, start + 1)
+    if isinstance(value, Interval):
+        raise tokens.refuse("SL0101", "an interval cannot be part of a term", start, end)
     if not isinstance(value, Group):
         return value
     opening = start + value.minuses
@@ -350,6 +384,9 @@ def _goal(tokens: Tokens, chain: Chain) -> Goal:
     if len(chain) == 1:
         return Goal(start, end, negations, first)
     plain = (Operand(start + negations, first.end, 0, first.value), *chain[1:])
+    if any(tokens[_index(chain[i])] in TIMED for i in range(1, len(chain), 2)):
+        made = _timed(tokens, plain)
+        return Goal(start, end, negations, first, tokens.text(_index(chain[1])), made=made)
     comparisons = [i for i in range(1, len(chain), 2) if tokens[_index(chain[i])] in "=<>i"]
     if len(comparisons) > 1:
         at = _index(chain[comparisons[1]])
@@ -382,6 +419,62 @@ def _goal(tokens: Tokens, chain: Chain) -> Goal:
     return Goal(start, end, 0, left, _COMPARISON_SPELLINGS.get(op, op), right)
 
 
+def _timed(tokens: Tokens, chain: Chain) -> Atom:
+    """A goal and what is said of time behind it; or a goal made of a word between terms."""
+    words = [i for i in range(1, len(chain), 2) if tokens[_index(chain[i])] in TIMED]
+    texts = tuple(tokens.text(_index(chain[i])) for i in words)
+    ends = [*words[1:], len(chain)]
+    parts = [chain[i + 1 : end] for i, end in zip(words, ends, strict=True)]
+    first, last = chain[0], chain[-1]
+    assert isinstance(first, Operand) and isinstance(last, Operand)
+    span = tokens.span(first.start, last.end)
+    if texts[0] in ALLEN and len(texts) == 1:
+        pairs = (_interval(tokens, chain[: words[0]]), _interval(tokens, parts[0]))
+        return Atom(f"{PAIRS}{texts[0]}", tuple(t for p in pairs for t in p[:2]), span=span)
+    if texts in (("every",), ("every", "align")):
+        terms = (expression(tokens, part) for part in (chain[: words[0]], *parts))
+        return Atom(EVERY, tuple(terms), span=span)
+    word = " ".join(texts)
+    if word not in (AT, FROM, FROM_TO, WINDOW):
+        at = _index(chain[words[-1] if texts[0] in (AT, FROM, WINDOW, "every") else words[0]])
+        help = "a state is read `p(X) at T`, `p(X) from S` or `p(X) from S to E`"
+        message = f"`{tokens.text(at)}` says nothing here"
+        raise tokens.refuse("SL0101", message, at, at + 1, help=help)
+    if words[0] > 1:
+        raise _no_goal(tokens, first.start, _end(chain[words[0] - 1]))
+    goals = _literals(tokens, Goal(first.start, first.end, 0, first))
+    if len(goals) != 1 or not isinstance(goals[0], Atom) or goals[0].when:
+        raise _no_goal(tokens, first.start, first.end)
+    said = tokens.span(_index(chain[1]), last.end)
+    if word == WINDOW:
+        window = _interval(tokens, parts[0])
+        when = When(OVER, window[:2], window.opens, window.closes, span=said)
+    else:
+        when = When(word, tuple(expression(tokens, part) for part in parts), span=said)
+    return evolve(goals[0], when=when, span=span)
+
+
+def _interval(tokens: Tokens, chain: Chain) -> Interval:
+    operand = chain[0]
+    assert isinstance(operand, Operand)
+    value = operand.value
+    if len(chain) == 1 and isinstance(value, Interval):
+        return value
+    if len(chain) == 1 and isinstance(value, Group) and not value.minuses:
+        goals = value.branches[0]
+        if len(value.branches) == 1 and len(goals) == 2:
+            first, second = (
+                _term(tokens, Operand(g.start, g.end, 0, Group([[g]], 0))) for g in goals
+            )
+            return Interval(first, second, "(", ")")
+    message, help = "expected an interval", "write its two ends, as in `(S, E)` or `[T - 1h, T]`"
+    raise tokens.refuse("SL0101", message, operand.start, _end(chain[-1]), help=help)
+
+
+def _end(item: Operand | int) -> int:
+    return item + 1 if isinstance(item, int) else item.end
+
+
 def _items(tokens: Tokens, chain: Chain) -> list[Term]:
     """The terms in the parentheses behind `in`."""
     operand = chain[0]
@@ -408,7 +501,7 @@ def _body(tokens: Tokens, branches: list[list[Goal]]) -> Body:
 
 def _literals(tokens: Tokens, goal: Goal) -> Body:
     """A goal as literals: several when it is a conjunction in parentheses."""
-    start, end, negations, left, op, right = goal
+    start, end, negations, left, op, right, made = goal
     if negations > MAX_LEVELS:
         raise too_deep(tokens.span(start, end))
     if op and right is not None:
@@ -416,7 +509,9 @@ def _literals(tokens: Tokens, goal: Goal) -> Body:
         return (Comparison(op, left, right, span=tokens.span(start, end)),)
     value = left.value if isinstance(left, Operand) else left
     inner: Body
-    if isinstance(value, Group) and not value.minuses:
+    if made is not None:
+        inner = (made,)
+    elif isinstance(value, Group) and not value.minuses:
         inner = _body(tokens, value.branches)
         if len(inner) == 1 and isinstance(inner[0], Choice) and len(value.branches) > 1:
             # Seen from outside, the parentheses belong to the choice.

@@ -34,6 +34,7 @@ from streamlog.syntax.ast import (
     Use,
 )
 from streamlog.syntax.data_paths import AS, Placed, check_lists, one_path
+from streamlog.syntax.intervals import EndColumn
 from streamlog.syntax.time_forms import Form
 from streamlog.syntax.timelines import OF_A_TIMELINE, check_timelines, of_its_own
 from streamlog.syntax.tokens import Refused, Tokens
@@ -108,6 +109,9 @@ def _column(tokens: Tokens, found: list[Any]) -> Column:
     if len(found) == 1:
         return Column(name, span=tokens.span(start, start + 1))
     at = found[1]
+    if len(found) == 3 and isinstance(found[2], EndColumn):
+        interval = (tokens.text(at), tokens.text(found[2].at))
+        return Column(name, ends=interval, span=tokens.span(start, found[2].at + 1))
     type_ = _type(tokens, at)
     form = end = None
     optional = any(isinstance(x, Optional) for x in found)

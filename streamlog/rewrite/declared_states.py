@@ -1,0 +1,363 @@
+"""What declarations say of when states hold, checked and in one form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from attrs import evolve
+
+from streamlog.analysis.builtins import GOALS
+from streamlog.analysis.dependency import strong_components
+from streamlog.analysis.mentions import arguments
+from streamlog.diagnostics import Diagnostic, finding
+from streamlog.rewrite.names import Names, free_name
+from streamlog.rewrite.states import Begun, Defined, Event, Rows, While, state_goals
+from streamlog.syntax.ast import (
+    FROM,
+    FROM_TO,
+    WHILE,
+    Agg,
+    Atom,
+    Body,
+    Choice,
+    Column,
+    Comparison,
+    Const,
+    Literal,
+    Rule,
+    State,
+    Stream,
+    Table,
+    Term,
+    Type,
+    Var,
+)
+from streamlog.syntax.pretty import pretty
+from streamlog.syntax.walk import atoms, variables, walk
+
+
+class Declarations:
+    """Those of a program."""
+
+    def __init__(
+        self,
+        declared: Mapping[str, Stream | Table],
+        written: Mapping[str, Sequence[State]],
+        taken: set[str],
+    ) -> None:
+        self.declared, self.written, self.taken = declared, written, taken
+        self.diagnostics: list[Diagnostic] = []
+        self.rules: list[Rule] = []  # for events that no single goal gives, as they are written
+        self.rows = {n: of_rows(d) for n, d in declared.items() if any(c.ends for c in d.columns)}
+        self.arity = {name: len(of[0].head.args) for name, of in written.items()}
+        self.arity |= {name: len(state.columns) for name, state in self.rows.items()}
+
+    def defined(self) -> dict[str, Defined]:
+        self.diagnostics += _circular(self.written)
+        return self.rows | {name: self._defined(name, of) for name, of in self.written.items()}
+
+    def fits(self, goal: Atom) -> bool:
+        """Whether a goal has as many arguments as its state."""
+        arity = self.arity[goal.pred]
+        if len(goal.args) == arity:
+            return True
+        states = self.written.get(goal.pred)
+        place = states[0].span if states else self.declared[goal.pred].span
+        self.diagnostics.append(
+            finding(
+                "SL0201",
+                f"the state `{goal.pred}` has {arguments(arity)}, here it has {len(goal.args)}",
+                goal.span,
+                related=[(place, "declared here")],
+            )
+        )
+        return False
+
+    def _defined(self, name: str, written: Sequence[State]) -> Defined:
+        clauses: list[Begun | While] = []
+        columns: tuple[str, ...] = ()
+        for state in written:
+            if len(state.head.args) != self.arity[name]:
+                self.diagnostics.append(
+                    finding(
+                        "SL0201",
+                        f"`{name}` is declared with different numbers of arguments",
+                        state.head.span,
+                        related=[(written[0].head.span, "first declared here")],
+                    )
+                )
+                continue
+            if name in self.declared:
+                self.diagnostics.append(
+                    finding(
+                        "SL0202",
+                        f"`{name}` is declared twice",
+                        state.head.span,
+                        "declared again here",
+                        related=[(self.declared[name].span, "first declared here")],
+                        help="rename the state or the input",
+                    )
+                )
+            state = self._with_variables(state)
+            columns = columns or _column_variables(state.head.args)
+            made = self._while(state, written) if state.word == WHILE else self._begun(state)
+            clauses += [made] if made is not None else []
+        return Defined(name, columns, tuple(clauses), span=written[0].span)
+
+    def _with_variables(self, state: State) -> State:
+        """With the variable of the column for each word in the head."""
+        args: list[Term] = []
+        for arg in state.head.args:
+            word = arg.value if isinstance(arg, Const) and isinstance(arg.value, str) else ""
+            if not word or state.head.span.source.text[arg.span.start] in "\"'":
+                args.append(arg)
+                continue
+            found = self._of_column(state.body, word)
+            if found is None:
+                self.diagnostics.append(
+                    finding(
+                        "SL0804",
+                        f"no goal of the state has a column `{word}`",
+                        arg.span,
+                        help=(
+                            f"write a variable of the goals, such as `{word.capitalize()}`",
+                            f'a text that is always the same is written `"{word}"`',
+                        ),
+                    )
+                )
+            args.append(arg if found is None else evolve(found, span=arg.span))
+        return evolve(state, head=evolve(state.head, args=tuple(args)))
+
+    def _of_column(self, body: Body, word: str) -> Var | None:
+        goals = [g for g in body if isinstance(g, Atom)]
+        for goal in goals:
+            declared = self.declared.get(goal.pred)
+            columns = two_columns(declared).columns if declared else ()
+            for column, arg in zip(columns, goal.args, strict=False):
+                if column.name == word and isinstance(arg, Var) and arg.name != "_":
+                    return arg
+        names = {v.name: v for g in goals for v in variables(g.args[1:]) if v.name != "_"}
+        undeclared = all(g.pred not in self.declared for g in goals)
+        return next(iter(names.values())) if len(names) == 1 and undeclared else None
+
+    def _begun(self, state: State) -> Begun | None:
+        begin = self._event(state, state.body, "since", range(len(state.head.args)))
+        end: Event | None = None
+        if state.until:
+            stop = {v.name for v in variables(state.until)}
+            named = [
+                i for i, a in enumerate(state.head.args) if isinstance(a, Var) and a.name in stop
+            ]
+            end = self._event(state, state.until, "until", named)
+            if begin is None or end is None:
+                return None
+            self.diagnostics += _not_carried(state, self._time)
+        return None if begin is None else Begun(state, begin, end)
+
+    def _time(self, body: Body) -> Term | None:
+        """The time of the first goal that has one."""
+        for literal in body:
+            if isinstance(literal, Choice):
+                for branch in literal.branches:
+                    if (found := self._time(branch)) is not None:
+                        return found
+            if not isinstance(literal, Atom) or literal.pred in GOALS or not literal.args:
+                continue
+            if literal.when is not None:
+                if literal.when.word in (FROM, FROM_TO):
+                    return literal.when.times[-1]
+                continue
+            if not isinstance(self.declared.get(literal.pred), Table):
+                return literal.args[0]
+        return None
+
+    def _event(self, state: State, body: Body, part: str, positions: Iterable[int]) -> Event | None:
+        time = self._time(body)
+        if not isinstance(time, Var) or time.name == "_":
+            place = body[0].span if time is None else time.span
+            does = "begins" if part == "since" else "ends"
+            if isinstance(time, Var):
+                return self._anonymous_time(state, body, part, positions, time)
+            self.diagnostics.append(
+                finding(
+                    "SL0802",
+                    f"nothing says when `{state.head.pred}` {does}",
+                    place,
+                    help="name an event and its time, as in `start(T, X)`",
+                )
+            )
+            return None
+        own = {i: state.head.args[i] for i in positions}
+        match body:
+            case (Atom() as goal,) if goal.when is None and _is_simple(goal, own.values()):
+                names = {i: a.name for i, a in own.items() if isinstance(a, Var)}
+                return Event(goal, time.name, names)
+            case _:
+                pass
+        name = free_name(f"{state.head.pred}_{part}", self.taken)
+        span = body[0].span.to(body[-1].span)
+        head = Atom(name, (time, *own.values()), span=state.head.span)
+        rule = Rule(head, body, span=span, is_auxiliary=True)
+        self.rules.append(rule)
+        names = {i: f"A{i}" for i in own}
+        called = Atom(
+            name, (Var("T", span=span), *(Var(n, span=span) for n in names.values())), span=span
+        )
+        return Event(called, "T", names)
+
+    def _anonymous_time(
+        self, state: State, body: Body, part: str, positions: Iterable[int], time: Var
+    ) -> Event | None:
+        """`fire_start(_, A)`: nothing else speaks of the time."""
+        names = {v.name for v in variables((*body, *state.head.args))}
+        named = Var(free_name("T", names), span=time.span)
+
+        def put(literal: Literal) -> Literal:
+            match literal:
+                case Atom(_, args) if any(a is time for a in args):
+                    return evolve(literal, args=tuple(named if a is time else a for a in args))
+                case _:
+                    return literal
+
+        return self._event(state, tuple(map(put, body)), part, positions)
+
+    def _while(self, state: State, written: Sequence[State]) -> While | None:
+        head, taken = state.head, {v.name for v in variables((*state.body, *state.head.args))}
+        aggregates = any(isinstance(part, Agg) for part in walk(head.args))
+        if aggregates and len(written) > 1:
+            self.diagnostics.append(
+                finding(
+                    "SL0105",
+                    f"`{head.pred}` aggregates, so it has one declaration",
+                    state.head.span,
+                    related=[(s.span, "") for s in written if s.head is not state.head][:1],
+                    help="give what is counted here a state of its own",
+                )
+            )
+            return None
+        args: list[Term] = []
+        body = list(state.body)
+        for arg in head.args:
+            if isinstance(arg, Agg) or (
+                isinstance(arg, Var) and arg not in args and arg.name != "_"
+            ):
+                args.append(arg)
+                continue
+            variable = Var(free_name("Value", taken), span=arg.span)
+            args.append(variable)
+            body.append(Comparison("=", variable, arg, span=arg.span))
+        found = list(state_goals(tuple(body), self.arity))
+        for goal in atoms(tuple(body)):
+            if goal.when is not None:
+                self.diagnostics.append(
+                    finding(
+                        "SL0801",
+                        "a state that holds while others do names them without a time",
+                        goal.when.span,
+                        help=f"write `{pretty(evolve(goal, when=None))}`",
+                    )
+                )
+            elif goal.pred in self.arity:
+                self.fits(goal)
+            elif isinstance(self.declared.get(goal.pred), Stream):
+                self.diagnostics.append(
+                    finding(
+                        "SL0801",
+                        f"`{goal.pred}` happens at instants; it does not hold",
+                        goal.span,
+                        help="say how long it holds, as in "
+                        f"`state {goal.pred}_now(X) since {goal.pred}(T, X) until …`",
+                    )
+                )
+        if not any(positive for _, positive in found):
+            self.diagnostics.append(
+                finding(
+                    "SL0802",
+                    f"nothing says when `{head.pred}` begins",
+                    state.span,
+                    "it holds while no state does",
+                    help="name a state without `not`",
+                )
+            )
+            return None
+        return While(evolve(state, head=evolve(head, args=tuple(args))), tuple(body))
+
+
+def _is_simple(goal: Atom, own: Iterable[Term]) -> bool:
+    """Whether a goal can be called as it is: with different variables, all of the state's."""
+    named = [a for a in goal.args if not (isinstance(a, Var) and a.name == "_")]
+    own = list(own)
+    return (
+        all(isinstance(a, Var) for a in named)
+        and len(set(named)) == len(named)
+        and all(isinstance(a, Var) and a in named[1:] for a in own)
+        and len(set(own)) == len(own)
+        and goal.args[0] == named[0]
+    )
+
+
+def of_rows(declaration: Stream | Table) -> Defined:
+    position = next(i for i, c in enumerate(declaration.columns) if c.ends)
+    others = [c for c in declaration.columns if not c.ends]
+    others = others[1:] if isinstance(declaration, Stream) else others
+    columns = tuple(c.name.capitalize() if c.name[:1].isalpha() else "Value" for c in others)
+    return Defined(
+        declaration.name, columns, rows=Rows(declaration, position), span=declaration.span
+    )
+
+
+def two_columns(declaration: Stream | Table) -> Stream | Table:
+    """`valid: since..until` is `since: time, until: time?`."""
+    columns: list[Column] = []
+    for column in declaration.columns:
+        if column.ends is None:
+            columns.append(column)
+        else:
+            since, until = column.ends
+            columns.append(Column(since, Type.TIME, span=column.span))
+            columns.append(Column(until, Type.TIME, optional=True, span=column.span))
+    return evolve(declaration, columns=tuple(columns))
+
+
+def _column_variables(args: Iterable[Term]) -> tuple[str, ...]:
+    names = Names(set())
+    return tuple(names.variable(arg, position).name for position, arg in enumerate(args, 1))
+
+
+def _not_carried(state: State, time: Callable[[Body], Term | None]) -> Iterator[Diagnostic]:
+    head = {a.name for a in state.head.args if isinstance(a, Var)}
+    times = {t.name for t in (time(state.body), time(state.until)) if isinstance(t, Var)}
+    begun = {v.name for v in variables(state.body)}
+    for variable in variables(state.until):
+        name = variable.name
+        if name in begun and name not in head | times | {"_"}:
+            yield finding(
+                "SL0804",
+                f"`{name}` begins `{state.head.pred}` and ends it, so it belongs to what holds",
+                variable.span,
+                "the same value as at the beginning?",
+                related=[(state.head.span, f"`{name}` is not among its arguments")],
+                help=f"make `{name}` an argument of the state, or write `_` for any value",
+            )
+            head.add(name)
+
+
+def _circular(written: Mapping[str, Sequence[State]]) -> Iterator[Diagnostic]:
+    """States that hold while they hold."""
+    reads = {
+        name: {a.pred for s in of if s.word == WHILE for a in atoms(s.body) if a.pred in written}
+        for name, of in written.items()
+    }
+    for component in strong_components(sorted(reads), lambda n: sorted(reads[n])):
+        names = sorted(component)
+        if len(names) > 1 or names[0] in reads[names[0]]:
+            first = written[names[0]][0]
+            yield finding(
+                "SL0803",
+                f"`{names[0]}` holds while it holds itself"
+                if len(names) == 1
+                else f"`{names[0]}` and `{names[1]}` hold while the other does",
+                first.span,
+                related=[(written[n][0].span, "and this one") for n in names[1:]],
+                help="begin one of them `since` an event",
+            )
