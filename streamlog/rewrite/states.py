@@ -192,15 +192,21 @@ class Rows:
     declaration: Stream | Table
     since: int  # the position of the first of its two columns
 
-    def row(self, args: Sequence[Term], start: Term, end: Var, fresh: Fresh) -> Body:
-        """A row, its beginning and its end; without an end it lasts for ever."""
-        missing = fresh.hidden(end.span)
-        stamps = [fresh.hidden(end.span)] * isinstance(self.declaration, Stream)
-        terms: list[Term] = [*stamps, *args]
-        terms[self.since : self.since] = [start, missing]
-        given = Call("default", (missing, for_ever(end.span)), span=end.span)
-        atom = Atom(self.declaration.name, tuple(terms), span=end.span)
-        return (atom, Comparison("=", end, given, span=end.span))
+    def row(self, args: Sequence[Term], start: Var, end: Var, fresh: Fresh) -> Body:
+        """A row, its beginning and its end; without an end it lasts for ever. One of a stream
+        holds at the earliest when it is known."""
+        span = end.span
+        since, until = start, fresh.hidden(span)
+        terms, tests = list(args), list[Literal]()
+        if isinstance(self.declaration, Stream):
+            known, since = fresh.hidden(span), fresh.hidden(span)
+            terms.insert(0, known)
+            later = Call("max", (known, since), span=span)
+            tests.append(Comparison("=", start, later, span=span))
+        terms[self.since : self.since] = [since, until]
+        given = Call("default", (until, for_ever(span)), span=span)
+        tests.append(Comparison("=", end, given, span=span))
+        return (Atom(self.declaration.name, tuple(terms), span=span), *tests)
 
     def holds(self, args: Sequence[Term], time: Term, before: bool, fresh: Fresh) -> Body:
         start, end = fresh.hidden(time.span), fresh.hidden(time.span)
@@ -221,13 +227,6 @@ class Defined:
     clauses: tuple[Begun | While, ...] = ()
     rows: Rows | None = None
     span: Span = field(eq=False, kw_only=True)
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether when it holds can be said by the events of one declaration."""
-        return self.rows is not None or (
-            len(self.clauses) == 1 and isinstance(self.clauses[0], Begun)
-        )
 
 
 class States:
@@ -276,10 +275,11 @@ class States:
     ) -> Body:
         """Whether it holds at the time, or just before it."""
         state = self.defined[name]
-        if state.rows is not None:
-            body = state.rows.holds(args, time, before, fresh)
-        elif state.is_direct and isinstance(state.clauses[0], Begun):
-            body = state.clauses[0].holds(args, time, before, fresh)
+        clauses, rows = state.clauses, state.rows
+        if rows is not None and isinstance(rows.declaration, Table):
+            body = rows.holds(args, time, before, fresh)
+        elif len(clauses) == 1 and isinstance(clauses[0], Begun):
+            body = clauses[0].holds(args, time, before, fresh)
         else:
             start, end, op = fresh.hidden(span), fresh.hidden(span), "<" if before else "<="
             body = (

@@ -244,7 +244,7 @@ class _Scanner:
     def _in_place(self, kind: str, word: str, end: int) -> str:
         """The kind of a word that has a meaning in some places only."""
         kinds, text = self.kinds, self.source.text
-        if self._declares_state() and word in STATE_WORDS and not _OPENS.match(text, end):
+        if self._declares_state() and word in STATE_WORDS and kinds[-1] in _OPERANDS:
             self.in_body = self.in_body or len(kinds) > self.first + 1
             return STATE_WORDS[word]
         if not kinds or kinds[-1] not in _OPERANDS or not (self.in_body or self.in_block):
