@@ -7,11 +7,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from attrs import evolve
 
 from streamlog.analysis.builtins import GOALS
+from streamlog.analysis.column_names import name_of
 from streamlog.analysis.dependency import strong_components
 from streamlog.analysis.mentions import arguments
-from streamlog.diagnostics import Diagnostic, finding
-from streamlog.rewrite.names import Names, free_name
-from streamlog.rewrite.states import Begun, Defined, Event, Rows, While, state_goals
+from streamlog.diagnostics import Diagnostic, Span, finding
+from streamlog.rewrite.names import free_name
+from streamlog.rewrite.states import (
+    Begun,
+    Conjunction,
+    Defined,
+    Event,
+    Grouping,
+    Kind,
+    Part,
+    Rows,
+    Union,
+    state_goals,
+)
 from streamlog.syntax.ast import (
     FROM,
     FROM_TO,
@@ -24,6 +36,7 @@ from streamlog.syntax.ast import (
     Comparison,
     Const,
     Literal,
+    Not,
     Rule,
     State,
     Stream,
@@ -33,7 +46,7 @@ from streamlog.syntax.ast import (
     Var,
 )
 from streamlog.syntax.pretty import pretty
-from streamlog.syntax.walk import atoms, variables, walk
+from streamlog.syntax.walk import atoms, map_terms, variables, walk
 
 
 class Declarations:
@@ -54,7 +67,10 @@ class Declarations:
 
     def defined(self) -> dict[str, Defined]:
         self.diagnostics += _circular(self.written)
-        return self.rows | {name: self._defined(name, of) for name, of in self.written.items()}
+        self.made: dict[str, Defined] = dict(self.rows)
+        for name, of in self.written.items():
+            self._define(name, of)
+        return self.made
 
     def fits(self, goal: Atom) -> bool:
         """Whether a goal has as many arguments as its state."""
@@ -73,9 +89,9 @@ class Declarations:
         )
         return False
 
-    def _defined(self, name: str, written: Sequence[State]) -> Defined:
-        clauses: list[Begun | While] = []
-        columns: tuple[str, ...] = ()
+    def _define(self, name: str, written: Sequence[State]) -> None:
+        kinds: list[Begun | Conjunction | Union | Grouping] = []
+        span = written[0].span
         for state in written:
             if len(state.head.args) != self.arity[name]:
                 self.diagnostics.append(
@@ -99,10 +115,33 @@ class Declarations:
                     )
                 )
             state = self._with_variables(state)
-            columns = columns or _column_variables(state.head.args)
             made = self._while(state, written) if state.word == WHILE else self._begun(state)
-            clauses += [made] if made is not None else []
-        return Defined(name, columns, tuple(clauses), span=written[0].span)
+            kinds += [made] if made is not None else []
+        columns = _columns(written[0].head.args)
+        if len(kinds) > 1:
+            kinds = [self._together(name, columns, kinds, span)]
+        # Without any there are errors.
+        self.made[name] = Defined(name, columns, kinds[0] if kinds else Union((), ()), span=span)
+
+    def _together(
+        self, name: str, columns: tuple[str, ...], kinds: Sequence[Kind], span: Span
+    ) -> Union:
+        names = tuple(f"#{i}" for i in range(self.arity[name]))
+        args = tuple(Var(n, span=span) for n in names)
+        parts: list[Part] = []
+        for by in kinds:
+            if not isinstance(by, Union):
+                parts.append(Part(self._part(name, columns, by, span), args))
+                continue
+            of = dict(zip(by.names, args, strict=True))
+            parts += (evolve(p, args=tuple(_renamed(a, of) for a in p.args)) for p in by.parts)
+        return Union(tuple(parts), names)
+
+    def _part(self, name: str, columns: tuple[str, ...], by: Kind, span: Span) -> str:
+        """A name for a part of a state."""
+        part = free_name(f"{name}_part", self.taken)
+        self.made[part] = Defined(part, columns, by, span=span)
+        return part
 
     def _with_variables(self, state: State) -> State:
         """With the variable of the column for each word in the head."""
@@ -221,7 +260,9 @@ class Declarations:
 
         return self._event(state, tuple(map(put, body)), part, positions)
 
-    def _while(self, state: State, written: Sequence[State]) -> While | None:
+    def _while(
+        self, state: State, written: Sequence[State]
+    ) -> Conjunction | Union | Grouping | None:
         head, taken = state.head, {v.name for v in variables((*state.body, *state.head.args))}
         aggregates = any(isinstance(part, Agg) for part in walk(head.args))
         if aggregates and len(written) > 1:
@@ -235,19 +276,7 @@ class Declarations:
                 )
             )
             return None
-        args: list[Term] = []
-        body = list(state.body)
-        for arg in head.args:
-            if isinstance(arg, Agg) or (
-                isinstance(arg, Var) and arg not in args and arg.name != "_"
-            ):
-                args.append(arg)
-                continue
-            variable = Var(free_name("Value", taken), span=arg.span)
-            args.append(variable)
-            body.append(Comparison("=", variable, arg, span=arg.span))
-        found = list(state_goals(tuple(body), self.arity))
-        for goal in atoms(tuple(body)):
+        for goal in atoms(state.body):
             if goal.when is not None:
                 self.diagnostics.append(
                     finding(
@@ -269,18 +298,111 @@ class Declarations:
                         f"`state {goal.pred}_now(X) since {goal.pred}(T, X) until …`",
                     )
                 )
-        if not any(positive for _, positive in found):
+        if self.diagnostics:
+            return None
+        taken = {v.name for v in variables((*state.body, *head.args))}
+        named = _with_different_variables(state, taken)
+        bodies = _conjunctions(named.body)
+        for body in bodies:
+            if not any(isinstance(x, Atom) and x.pred in self.arity for x in body):
+                self.diagnostics.append(
+                    finding(
+                        "SL0802",
+                        f"nothing says when `{head.pred}` begins",
+                        state.span,
+                        "it holds while no state does",
+                        help="name a state without `not`",
+                    )
+                )
+                return None
+        if aggregates and len(bodies) > 1:
             self.diagnostics.append(
                 finding(
-                    "SL0802",
-                    f"nothing says when `{head.pred}` begins",
+                    "SL0105",
+                    f"`{head.pred}` aggregates over alternatives",
                     state.span,
-                    "it holds while no state does",
-                    help="name a state without `not`",
+                    help="give the alternatives a state of their own, and aggregate that",
                 )
             )
             return None
-        return While(evolve(state, head=evolve(head, args=tuple(args))), tuple(body))
+        if aggregates:
+            return Grouping(self._conjunction(named, bodies[0], True, taken), named.head.args)
+        names = tuple(a.name for a in named.head.args if isinstance(a, Var))
+        if len(bodies) == 1 and len(bodies[0]) > 1:
+            body, found = self._changing(named, bodies[0], False, taken)
+            if set(found) == set(names):
+                return Conjunction(body, names)
+        parts = (self._conjunction(named, body, False, taken) for body in bodies)
+        return Union(tuple(parts), names)
+
+    def _conjunction(self, state: State, body: Body, counts: bool, taken: set[str]) -> Part:
+        """A body as a state of all its variables; it may be one already."""
+        body, names = self._changing(state, body, counts, taken)
+        match body:
+            case (Atom(name, args),):
+                return Part(name, args)
+            case _:
+                made = self._part(state.head.pred, names, Conjunction(body, names), state.span)
+                return Part(made, tuple(Var(n, span=state.span) for n in names))
+
+    def _changing(
+        self, state: State, body: Body, counts: bool, taken: set[str]
+    ) -> tuple[Body, tuple[str, ...]]:
+        """The body with a name for each `_`, and the variables of what changes; of all goals if
+        their solutions are counted."""
+        named: list[Literal] = []
+        names = dict.fromkeys(v.name for v in variables(state.head.args))
+        for literal in body:
+            if not isinstance(literal, Not) and (counts or _names_a_state(literal, self.arity)):
+                literal = map_terms(
+                    literal,
+                    lambda t: (
+                        evolve(t, name=free_name("Any", taken))
+                        if isinstance(t, Var) and t.name == "_"
+                        else t
+                    ),
+                )
+                names |= dict.fromkeys(v.name for v in variables(literal))
+            named.append(literal)
+        return tuple(named), tuple(names)
+
+
+def _names_a_state(literal: Literal, states: Mapping[str, object]) -> bool:
+    return any(True for _ in state_goals((literal,), states))
+
+
+def _with_different_variables(state: State, taken: set[str]) -> State:
+    """Aggregates aside: what else stands in the head is computed in the body."""
+    args: list[Term] = []
+    body = list(state.body)
+    for arg in state.head.args:
+        is_own = isinstance(arg, Var) and arg not in args and arg.name != "_"
+        if is_own or isinstance(arg, Agg):
+            args.append(arg)
+            continue
+        variable = Var(free_name("Value", taken), span=arg.span)
+        args.append(variable)
+        body.append(Comparison("=", variable, arg, span=arg.span))
+    return evolve(state, head=evolve(state.head, args=tuple(args)), body=tuple(body))
+
+
+def _conjunctions(body: Body) -> list[Body]:
+    """The disjunctive normal form, in negations too."""
+    found: list[Body] = [()]
+    for literal in body:
+        match literal:
+            case Choice(branches):
+                ways = [c for branch in branches for c in _conjunctions(branch)]
+            case Not(inner):
+                ways = [tuple(evolve(literal, body=b) for b in _conjunctions(inner))]
+            case _:
+                ways = [(literal,)]
+        found = [(*start, *way) for start in found for way in ways]
+    return found
+
+
+def _renamed(term: Term, names: Mapping[str, Term]) -> Term:
+    return map_terms(term, lambda t: names.get(t.name, t) if isinstance(t, Var) else t)
 
 
 def _is_simple(goal: Atom, own: Iterable[Term]) -> bool:
@@ -300,10 +422,8 @@ def of_rows(declaration: Stream | Table) -> Defined:
     position = next(i for i, c in enumerate(declaration.columns) if c.ends)
     others = [c for c in declaration.columns if not c.ends]
     others = others[1:] if isinstance(declaration, Stream) else others
-    columns = tuple(c.name.capitalize() if c.name[:1].isalpha() else "Value" for c in others)
-    return Defined(
-        declaration.name, columns, rows=Rows(declaration, position), span=declaration.span
-    )
+    columns = tuple(c.name for c in others)
+    return Defined(declaration.name, columns, Rows(declaration, position), span=declaration.span)
 
 
 def two_columns(declaration: Stream | Table) -> Stream | Table:
@@ -319,9 +439,19 @@ def two_columns(declaration: Stream | Table) -> Stream | Table:
     return evolve(declaration, columns=tuple(columns))
 
 
-def _column_variables(args: Iterable[Term]) -> tuple[str, ...]:
-    names = Names(set())
-    return tuple(names.variable(arg, position).name for position, arg in enumerate(args, 1))
+def _columns(args: Iterable[Term]) -> tuple[str, ...]:
+    """As the declaration calls them."""
+    taken: set[str] = set()
+    found: list[str] = []
+    for arg in args:
+        match arg:
+            case Var(name) if not arg.is_anonymous:
+                found.append(name)
+            case Const(str(word)):
+                found.append(word)
+            case _:
+                found.append(name_of(arg) or "value")
+    return tuple(free_name(name, taken) for name in found)
 
 
 def _not_carried(state: State, time: Callable[[Body], Term | None]) -> Iterator[Diagnostic]:

@@ -88,9 +88,8 @@ def without_intervals(
     made = _Program(statements, of)
     result = list(made.statements(statements))
     if not any(isinstance(s, Output | Query) for s in (*statements, *of)):
-        for name, state in made.states.defined.items():
-            if state.clauses:
-                made.states.name(name, "")
+        for name in made.written:
+            made.states.name(name, "")
     made.close()
     return [*result, *made.rules], made.diagnostics
 
@@ -147,7 +146,10 @@ class _Program:
                     yield statement
                 case Query(body):
                     yield evolve(statement, body=self.body(body, Fresh()))
-                case Output(preds) | Export(preds):
+                case Output(preds):
+                    self._ask(preds)
+                    yield evolve(statement, preds=tuple(map(self._with_columns, preds)))
+                case Export(preds):
                     self._ask(preds)
                     yield statement
                 case Test():
@@ -193,6 +195,13 @@ class _Program:
         for pred in preds:
             if pred.name in self.written:
                 self.states.name(pred.name, "")
+
+    def _with_columns(self, pred: PredName) -> PredName:
+        if pred.columns or pred.name not in self.written:
+            return pred
+        taken: set[str] = set()
+        names = ("until", "since", *self.states.defined[pred.name].columns)
+        return evolve(pred, columns=tuple(free_name(n, taken) for n in names))
 
     def _not_a_state(self, atom: Atom, label: str) -> None:
         if atom.pred in self.written:

@@ -16,15 +16,17 @@
 Intervals are half-open: what begins at S and ends at E holds at S and no longer at E. Where
 events of one tuple begin and end it at one instant, it held before or not, and holds from then on.
 
-What has several declarations, or holds `while` others do, holds from a `_from` to the next `_end`.
-Those events can only be where one of the others begins or ends. Every rule is made when something
-asks for it (`rewrite.intervals`).
+What holds `while` others do holds from a `_from` to the next `_end`, which can only be where one of
+the others begins or ends. Its body is a conjunction of all variables that change; a union of such
+parts, or of several declarations, leaves arguments out, and a grouping counts them. Every rule is
+made when something asks for it (`rewrite.intervals`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
+from typing import TypeAlias
 
 from attrs import evolve, field, frozen
 
@@ -34,12 +36,10 @@ from streamlog.syntax.ast import (
     AT,
     FROM,
     FROM_TO,
-    Agg,
     Atom,
     BinOp,
     Body,
     Call,
-    Choice,
     Comparison,
     Const,
     Literal,
@@ -170,19 +170,38 @@ class Begun:
 
 
 @frozen
-class While:
-    """A declaration of a state that holds while its body does."""
+class Conjunction:
+    """What holds while all goals do. Its arguments are the variables of those that change."""
 
-    state: State
-    body: Body  # whose head's arguments are different variables, or aggregates
+    body: Body
+    names: tuple[str, ...]
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(a.name if isinstance(a, Var) else "" for a in self.state.head.args)
 
-    @property
-    def aggregates(self) -> bool:
-        return any(isinstance(a, Agg) for a in self.state.head.args)
+@frozen
+class Part:
+    """A state, called as a declaration does, of which some arguments are those of the whole."""
+
+    name: str
+    args: tuple[Term, ...]
+
+
+@frozen
+class Union:
+    """What holds while one of its parts does, whatever the other arguments of that."""
+
+    parts: tuple[Part, ...]
+    names: tuple[str, ...]
+
+
+@frozen
+class Grouping:
+    """What holds while the aggregates over a part have these values."""
+
+    part: Part
+    head: tuple[Term, ...]
+
+    def groups(self, args: Sequence[Term]) -> list[Term]:
+        return [a for a, h in zip(args, self.head, strict=True) if isinstance(h, Var)]
 
 
 @frozen
@@ -218,14 +237,16 @@ class Rows:
         )
 
 
+Kind: TypeAlias = Begun | Conjunction | Union | Grouping | Rows
+
+
 @frozen
 class Defined:
-    """A state with all of its declarations, or the data that say when it holds."""
+    """A state, and when it holds."""
 
     name: str
     columns: tuple[str, ...]
-    clauses: tuple[Begun | While, ...] = ()
-    rows: Rows | None = None
+    by: Kind
     span: Span = field(eq=False, kw_only=True)
 
 
@@ -244,7 +265,7 @@ class States:
     def name(self, state: str, part: str) -> str:
         """Of a predicate that is made for the state, which is asked for by that."""
         if (state, part) not in self.names:
-            own = not part and self.defined[state].rows is None
+            own = not part and not isinstance(self.defined[state].by, Rows)
             text = state if own else f"{state}_{part or 'intervals'}"
             self.names[state, part] = text if own else free_name(text, self.taken)
             self.asked.append((state, part))
@@ -275,19 +296,25 @@ class States:
     ) -> Body:
         """Whether it holds at the time, or just before it."""
         state = self.defined[name]
-        clauses, rows = state.clauses, state.rows
-        if rows is not None and isinstance(rows.declaration, Table):
-            body = rows.holds(args, time, before, fresh)
-        elif len(clauses) == 1 and isinstance(clauses[0], Begun):
-            body = clauses[0].holds(args, time, before, fresh)
-        else:
-            start, end, op = fresh.hidden(span), fresh.hidden(span), "<" if before else "<="
-            body = (
-                self.event(name, "from", start, args, span),
-                Comparison(op, start, time, span=span),
-                _none(self.event(name, "end", end, args, span), start, end, op, time),
-            )
+        match state.by:
+            case Begun() as by:
+                body = by.holds(args, time, before, fresh)
+            case Rows(Table()) as by:
+                body = by.holds(args, time, before, fresh)
+            case _:
+                body = self._between(name, args, time, before, fresh, span)
         return tuple(_placed(literal, span) for literal in body)
+
+    def _between(
+        self, name: str, args: Sequence[Term], time: Term, before: bool, fresh: Fresh, span: Span
+    ) -> Body:
+        """From an event with which it begins to the next with which it ends."""
+        start, end, op = fresh.hidden(span), fresh.hidden(span), "<" if before else "<="
+        return (
+            self.event(name, "from", start, args, span),
+            Comparison(op, start, time, span=span),
+            _none(self.event(name, "end", end, args, span), start, end, op, time),
+        )
 
     # -------------------------------------------------------------------- the rules for it
 
@@ -296,15 +323,19 @@ class States:
         made: list[Rule] = []
         for name, part in self.asked:  # grows meanwhile
             state = self.defined[name]
-            makers: dict[str, Callable[[Defined], Iterable[Rule]]] = {
-                "": self._intervals,
-                "from": self._froms,
-                "end": self._ends,
-                "until": self._untils,
-                "change": self._changes,
-                "value": self._values,
-            }
-            made += makers[part](state)
+            match part, state.by:
+                case "", _:
+                    made += self._intervals(state)
+                case _, Begun() as by:
+                    made += self._begun(state, by, part)
+                case _, Conjunction() as by:
+                    made += self._turns(state, by, begins=part == "from")
+                case _, Union() as by:
+                    made += self._united(state, by, begins=part == "from")
+                case _, Grouping() as by:
+                    made += self._grouped(state, by, part)
+                case _, Rows() as by:
+                    made += self._rows(state, by, part)
         self.asked.clear()
         return made
 
@@ -318,12 +349,15 @@ class States:
 
     def _variables(self, state: Defined, *times: str) -> tuple[list[Var], list[Var]]:
         taken: set[str] = set()
-        args = [Var(free_name(name, taken), span=state.span) for name in state.columns]
+        named = (n if n[:1].isupper() else n.capitalize() for n in state.columns)
+        args = [
+            Var(free_name(n if n[:1].isupper() else "Value", taken), span=state.span) for n in named
+        ]
         return [Var(free_name(t, taken), span=state.span) for t in times], args
 
     def _intervals(self, state: Defined) -> Iterator[Rule]:
         (until, since, newer), args = self._variables(state, "Until", "Since", "S1")
-        ends, span = "end" if state.rows is None else "until", state.span
+        ends, span = "until" if isinstance(state.by, Rows) else "end", state.span
         body = (
             self.event(state.name, ends, until, args, span),
             self.event(state.name, "from", since, args, span),
@@ -339,79 +373,29 @@ class States:
         )
         yield self._rule(state, "", (until, since, *args), body)
 
-    def _froms(self, state: Defined) -> Iterator[Rule]:
+    def _begun(self, state: Defined, by: Begun, part: str) -> Iterator[Rule]:
         (time,), args = self._variables(state, "T")
-        if state.rows is not None:
-            yield self._rule(state, "from", (time, *args), _row_begins(state.rows, args, time))
-            return
         fresh = Fresh()
-        for clause in state.clauses:
-            if isinstance(clause, Begun):
-                began = (clause.begin.at(time, args, fresh), *self._not(state, args, time, fresh))
-                yield self._rule(state, "from", (time, *args), began)
-            elif clause.aggregates:
-                value = self.event(state.name, "value", time, args, state.span)
-                body = (value, Not(self._had(state, args, time, fresh), span=state.span))
-                yield self._rule(state, "from", (time, *args), body)
-            else:
-                yield from self._turns(state, clause, args, time, begins=True)
+        if part == "from":
+            held = Not(by.holds(args, time, True, fresh), span=state.span)
+            body = (by.begin.at(time, args, fresh), held)
+            yield self._rule(state, part, (time, *args), body)
+            return
+        for ended in by.ends(args, time, fresh):
+            again = Not((by.begin.at(time, args, fresh),), span=state.span)
+            yield self._rule(state, part, (time, *args), (*ended, again))
 
-    def _ends(self, state: Defined) -> Iterator[Rule]:
+    def _rows(self, state: Defined, by: Rows, part: str) -> Iterator[Rule]:
         (time,), args = self._variables(state, "T")
-        if state.rows is not None:
+        body: Body
+        if part == "from":
+            body = _row_begins(by, args, time)
+        elif part == "until":
+            body = _row_ends(by, args, time)
+        else:
             until = self.event(state.name, "until", time, args, state.span)
-            last = for_ever(state.span)
-            body: Body = (until, Comparison("<", time, last, span=state.span))
-            yield self._rule(state, "end", (time, *args), body)
-            return
-        fresh = Fresh()
-        for clause in state.clauses:
-            if isinstance(clause, Begun):
-                for ended in clause.ends(args, time, fresh):
-                    again = self._again(state, clause, args, time, fresh)
-                    yield self._rule(state, "end", (time, *args), (*ended, *again))
-            elif clause.aggregates:
-                groups = _groups(clause, args)
-                body = (
-                    self.event(state.name, "change", time, groups, state.span),
-                    *self._had(state, args, time, fresh),
-                    Not(
-                        (self.event(state.name, "value", time, args, state.span),), span=state.span
-                    ),
-                )
-                yield self._rule(state, "end", (time, *args), body)
-            else:
-                yield from self._turns(state, clause, args, time, begins=False)
-
-    def _again(
-        self, state: Defined, clause: Begun, args: Sequence[Term], time: Term, fresh: Fresh
-    ) -> Body:
-        """That it does not begin again when it ends."""
-        if len(state.clauses) == 1:
-            return (Not((clause.begin.at(time, args, fresh),), span=state.span),)
-        return self._not(state, args, time, fresh, before=False)
-
-    def _not(
-        self, state: Defined, args: Sequence[Term], time: Term, fresh: Fresh, before: bool = True
-    ) -> Body:
-        """That by none of its declarations it held."""
-        return tuple(
-            Not(self._by(clause, args, time, before, fresh), span=state.span)
-            for clause in state.clauses
-        )
-
-    def _by(
-        self, clause: Begun | While, args: Sequence[Term], time: Term, before: bool, fresh: Fresh
-    ) -> Body:
-        if isinstance(clause, Begun):
-            return clause.holds(args, time, before, fresh)
-        given = dict(zip(clause.names, args, strict=True))
-        return self._body(Renaming(given, fresh)(clause.body), time, before, fresh)
-
-    def _untils(self, state: Defined) -> Iterator[Rule]:
-        assert state.rows is not None
-        (time,), args = self._variables(state, "T")
-        yield self._rule(state, "until", (time, *args), _row_ends(state.rows, args, time))
+            body = (until, Comparison("<", time, for_ever(state.span), span=state.span))
+        yield self._rule(state, part, (time, *args), body)
 
     # --------------------------------------------------------------- while its body holds
 
@@ -421,86 +405,96 @@ class States:
         for literal in body:
             match literal:
                 case Atom(name, args) if name in self:
-                    found += self.holds(name, args, time, before, fresh, literal.span)
+                    found += self._between(name, args, time, before, fresh, literal.span)
                 case Not(inner):
                     found.append(evolve(literal, body=self._body(inner, time, before, fresh)))
-                case Choice(branches):
-                    made = tuple(self._body(b, time, before, fresh) for b in branches)
-                    found.append(evolve(literal, branches=made))
                 case _:
                     found.append(literal)
         return tuple(found)
 
-    def _turns(
-        self, state: Defined, clause: While, args: Sequence[Var], time: Var, *, begins: bool
-    ) -> Iterator[Rule]:
-        """Where one of its states begins or ends, and with it the body."""
-        part, given = "from" if begins else "end", dict(zip(clause.names, args, strict=True))
-        fresh = Fresh()
-        for goal, positive in state_goals(clause.body, self):
-            same = Renaming(given, fresh)
-            body = same(clause.body)
-            (event,) = same((goal,))
-            assert isinstance(event, Atom)
-            kind = "from" if positive == begins else "end"
-            found: list[Literal] = [
-                self.event(goal.pred, kind, time, event.args, goal.span),
-                *self._body(body, time, not begins, fresh),
-            ]
-            if not (len(state.clauses) == 1 and _decides(goal, clause, positive)):
-                found += self._not(state, args, time, fresh, before=begins)
-            yield self._rule(state, part, (time, *args), tuple(found))
-
-    def _changes(self, state: Defined) -> Iterator[Rule]:
-        """Where something of a group begins or ends, whatever comes of that."""
-        (clause,) = state.clauses
-        assert isinstance(clause, While)
+    def _turns(self, state: Defined, by: Conjunction, *, begins: bool) -> Iterator[Rule]:
+        """Where one of its goals turns true, while the others are; or false, while they were."""
         (time,), args = self._variables(state, "T")
-        groups, fresh = _groups(clause, args), Fresh()
-        given = {n: a for n, a in zip(clause.names, args, strict=True) if n}
-        for goal, positive in state_goals(clause.body, self):
-            for begins in (True, False):
-                same = Renaming(given, fresh)
-                body = same(clause.body)
-                (event,) = same((goal,))
-                assert isinstance(event, Atom)
+        given, part = dict(zip(by.names, args, strict=True)), "from" if begins else "end"
+        for literal in by.body:
+            for goal, positive in state_goals((literal,), self):
+                fresh = Fresh()
                 kind = "from" if positive == begins else "end"
-                found = (
-                    self.event(goal.pred, kind, time, event.args, goal.span),
-                    *self._body(body, time, not begins, fresh),
+                (called,) = Renaming(given, fresh)((goal,))
+                assert isinstance(called, Atom)
+                same = Renaming(given, fresh)
+                (turned,) = same((literal,))
+                rest = same(tuple(x for x in by.body if x is not literal))
+                found = [self.event(goal.pred, kind, time, called.args, goal.span)]
+                body = [*found, *self._body(rest, time, not begins, fresh)]
+                if not self._decides(goal, literal, by.names):
+                    assert isinstance(turned, Not)
+                    (other,) = Renaming(given, fresh)((literal,))
+                    assert isinstance(other, Not)
+                    body += self._body((turned,), time, not begins, fresh)
+                    if len(turned.body) > 1:
+                        body += self._body(other.body, time, begins, fresh)
+                yield self._rule(state, part, (time, *args), tuple(body))
+
+    @staticmethod
+    def _decides(goal: Atom, literal: Literal, names: Sequence[str]) -> bool:
+        """Whether a literal of a body is what one of its goals is, or is not."""
+        alone = literal is goal or (isinstance(literal, Not) and literal.body == (goal,))
+        return alone and all(v.name in names for v in variables(goal))
+
+    def _united(self, state: Defined, by: Union, *, begins: bool) -> Iterator[Rule]:
+        """Where one of its parts begins and none was there before, or ends and none is left."""
+        (time,), args = self._variables(state, "T")
+        given, fresh = dict(zip(by.names, args, strict=True)), Fresh()
+
+        def called(part: Part) -> Sequence[Term]:
+            (atom,) = Renaming(given, fresh)((Atom(part.name, part.args, span=state.span),))
+            assert isinstance(atom, Atom)
+            return atom.args
+
+        for part in by.parts:
+            kind = "from" if begins else "end"
+            none = tuple(
+                Not(
+                    self._between(p.name, called(p), time, begins, fresh, state.span),
+                    span=state.span,
                 )
-                yield self._rule(state, "change", (time, *groups), found)
+                for p in by.parts
+            )
+            event = self.event(part.name, kind, time, called(part), state.span)
+            yield self._rule(state, kind, (time, *args), (event, *none))
 
-    def _values(self, state: Defined) -> Iterator[Rule]:
-        """What a group has from a change on."""
-        (clause,) = state.clauses
-        assert isinstance(clause, While)
-        taken = {v.name for v in variables((*clause.body, *clause.state.head.args))}
-        time, fresh = Var(free_name("T", taken), span=state.span), Fresh()
-        head = clause.state.head.args
-        body = map_body_terms(
-            clause.body,
-            lambda t: fresh.shown(t.span) if isinstance(t, Var) and t.name == "_" else t,
-        )
-        found = (
-            self.event(
-                state.name, "change", time, [a for a in head if isinstance(a, Var)], state.span
-            ),
-            *self._body(body, time, False, fresh),
-        )
-        yield self._rule(state, "value", (time, *head), found)
-
-    def _had(self, state: Defined, args: Sequence[Term], time: Term, fresh: Fresh) -> Body:
-        """The value just before a time."""
-        (clause,) = state.clauses
-        assert isinstance(clause, While)
-        start, newer, span = fresh.hidden(state.span), fresh.hidden(state.span), state.span
-        change = self.event(state.name, "change", newer, _groups(clause, args), span)
-        return (
+    def _grouped(self, state: Defined, by: Grouping, part: str) -> Iterator[Rule]:
+        span = state.span
+        (time,), args = self._variables(state, "T")
+        if part in ("change", "value"):
+            taken = {v.name for v in variables((*by.part.args, *by.head))}
+            time = Var(free_name("T", taken), span=span)
+            groups = [a for a in by.head if isinstance(a, Var)]
+            if part == "value":  # what a group has from a change on
+                held = self._between(by.part.name, by.part.args, time, False, Fresh(), span)
+                change = self.event(state.name, "change", time, groups, span)
+                yield self._rule(state, part, (time, *by.head), (change, *held))
+                return
+            for kind in ("from", "end"):
+                event = self.event(by.part.name, kind, time, by.part.args, span)
+                yield self._rule(state, part, (time, *groups), (event,))
+            return
+        fresh = Fresh()
+        value = self.event(state.name, "value", time, args, span)
+        start, newer = fresh.hidden(span), fresh.hidden(span)
+        change = self.event(state.name, "change", newer, by.groups(args), span)
+        had = (
             self.event(state.name, "value", start, args, span),
             Comparison("<", start, time, span=span),
             _none(change, start, newer, "<", time),
         )
+        if part == "from":
+            yield self._rule(state, part, (time, *args), (value, Not(had, span=span)))
+        else:
+            now = self.event(state.name, "change", time, by.groups(args), span)
+            body = (now, *had, Not((value,), span=span))
+            yield self._rule(state, part, (time, *args), body)
 
 
 def state_goals(
@@ -513,24 +507,8 @@ def state_goals(
                 yield literal, positive
             case Not(inner):
                 yield from state_goals(inner, states, not positive)
-            case Choice(branches):
-                for branch in branches:
-                    yield from state_goals(branch, states, positive)
             case _:
                 pass
-
-
-def _decides(goal: Atom, clause: While, positive: bool) -> bool:
-    """Whether no tuple of the state can hold without the one of this goal."""
-    if any(v.name not in clause.names for v in variables(goal)):
-        return False
-    if positive:
-        return any(goal is literal for literal in clause.body)
-    return any(isinstance(x, Not) and len(x.body) == 1 and x.body[0] is goal for x in clause.body)
-
-
-def _groups(clause: While, args: Sequence[Term]) -> list[Term]:
-    return [a for a, h in zip(args, clause.state.head.args, strict=True) if isinstance(h, Var)]
 
 
 def _row_begins(rows: Rows, args: Sequence[Term], time: Var) -> Body:

@@ -14,10 +14,11 @@ from typing import Any, TypeAlias
 from attrs import field, frozen
 from oracle.programs import Case
 
+from streamlog.syntax.nothing import NONE
+
 LAST = 12
 LOW, HIGH = -6, 3 * LAST
 TEXTS = ("a", "b", "ab")
-FOR_EVER = 253_402_300_799_999_999
 EVENTS = {"a": 1, "b": 1, "c": 2, "z": 0, "q": 1}  # streams and their columns beside the time
 RELATIONS: dict[str, Callable[[int, int, int, int], bool]] = {
     "before": lambda a, b, c, d: b < c,
@@ -128,9 +129,7 @@ class _Maker:
 
     # ------------------------------------------------------------------------------ solving
 
-    def solve(
-        self, body: Sequence[Goal], t: int, known: Names, before: bool = False
-    ) -> Iterator[Names]:
+    def solve(self, body: Sequence[Goal], t: int, known: Names) -> Iterator[Names]:
         if not body:
             yield known
             return
@@ -182,8 +181,6 @@ class _Maker:
             t: frozenset((x,) for x, s, u in rows if s <= t and (u is None or t < u))
             for t in range(LOW, HIGH)
         }
-        from streamlog.syntax.nothing import NONE
-
         data = [(x, s, NONE if u is None else u) for x, s, u in rows]
         if of_stream:
             self.lines.append("stream v(T: time, x: string, valid: since..until) where T <= since.")
@@ -347,7 +344,8 @@ class _Maker:
         """A number of tuples."""
         wide = [s for s in self.states if s.arity == 2]
         if not wide:
-            return self._while(name)
+            self._while(name)
+            return
         state = self.rng.choice(wide)
         body = [Goal("state", state.name, ("X", "Y"))]
         unary = [s for s in self.states if s.arity == 1]
@@ -372,10 +370,9 @@ class _Maker:
 
     def _reader(self, name: str) -> None:
         rng = self.rng
-        maker = rng.choice(
-            [self._at, self._at, self._not_at, self._counted, self._over, self._not_over]
-            + [self._from, self._pairs, self._events_over]
-        )
+        kinds = (self._at, self._not_at, self._counted, self._over, self._not_over)
+        more = (self._at, self._from, self._pairs, self._events_over)
+        maker = rng.choice([*kinds, *more])
         maker(name, rng.choice(self.states))
 
     def _offset(self) -> tuple[str, int]:

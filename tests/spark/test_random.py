@@ -17,6 +17,7 @@ import best_programs
 import limit_programs
 import pytest
 import relation_programs
+import state_programs
 from kernel_checks import Answers, arrivals, at_once, closed_derived, compiled, tables
 from merging import Merged, merged
 from oracle.programs import Case, executor_steps, random_case
@@ -97,10 +98,16 @@ def relation_case(rng: Random) -> Case:
     return relation_programs.random_case(rng)[0]
 
 
-STEPPED = (random_case, best_programs.random_case, limit_programs.random_case, relation_case)
+STEPPED = (
+    random_case,
+    best_programs.random_case,
+    limit_programs.random_case,
+    relation_case,
+    state_programs.random_case,
+)
 
 
-@pytest.mark.parametrize("make", STEPPED, ids=["any", "best", "limits", "relations"])
+@pytest.mark.parametrize("make", STEPPED, ids=["any", "best", "limits", "relations", "states"])
 @pytest.mark.parametrize("first", SOME)
 def test_in_steps(first: int, make: Callable[[Random], Case]) -> None:
     given = together(first, make)
