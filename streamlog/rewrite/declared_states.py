@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from attrs import evolve
 
@@ -57,8 +58,10 @@ class Declarations:
         declared: Mapping[str, Stream | Table],
         written: Mapping[str, Sequence[State]],
         taken: set[str],
+        temporal: Collection[str],
     ) -> None:
         self.declared, self.written, self.taken = declared, written, taken
+        self.temporal = temporal
         self.diagnostics: list[Diagnostic] = []
         self.rules: list[Rule] = []  # for events that no single goal gives, as they are written
         self.rows = {n: of_rows(d) for n, d in declared.items() if any(c.ends for c in d.columns)}
@@ -190,7 +193,8 @@ class Declarations:
             end = self._event(state, state.until, "until", named)
             if begin is None or end is None:
                 return None
-            self.diagnostics += _not_carried(state, self._time)
+            if not self.diagnostics:
+                self.diagnostics += _not_carried(state, self._time)
         return None if begin is None else Begun(state, begin, end)
 
     def _time(self, body: Body) -> Term | None:
@@ -266,12 +270,13 @@ class Declarations:
         head, taken = state.head, {v.name for v in variables((*state.body, *state.head.args))}
         aggregates = any(isinstance(part, Agg) for part in walk(head.args))
         if aggregates and len(written) > 1:
+            others = (s.span for s in written if s.head.span != head.span)
             self.diagnostics.append(
                 finding(
                     "SL0105",
                     f"`{head.pred}` aggregates, so it has one declaration",
                     state.head.span,
-                    related=[(s.span, "") for s in written if s.head is not state.head][:1],
+                    related=[(span, "another one") for span in islice(others, 1)],
                     help="give what is counted here a state of its own",
                 )
             )
@@ -288,7 +293,7 @@ class Declarations:
                 )
             elif goal.pred in self.arity:
                 self.fits(goal)
-            elif isinstance(self.declared.get(goal.pred), Stream):
+            elif goal.pred in self.temporal:
                 self.diagnostics.append(
                     finding(
                         "SL0801",

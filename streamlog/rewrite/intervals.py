@@ -12,15 +12,18 @@ Declarations of states become the rules that their readers ask for, and a column
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from attrs import evolve
 
+from streamlog.analysis.temporal import temporal_predicates
 from streamlog.diagnostics import Diagnostic, did_you_mean, finding
 from streamlog.rewrite.declared_states import Declarations, two_columns
 from streamlog.rewrite.names import free_name, predicates
 from streamlog.rewrite.states import Fresh, States
 from streamlog.syntax.ast import (
+    AT,
     EVERY,
     OVER,
     PAIRS,
@@ -56,7 +59,7 @@ from streamlog.syntax.ast import (
     Var,
 )
 from streamlog.syntax.pretty import pretty
-from streamlog.syntax.walk import walk
+from streamlog.syntax.walk import atoms, variables, walk
 
 # What each relation says of the intervals [0, 1) and [2, 3).
 _RELATIONS: dict[str, tuple[tuple[int, str, int], ...]] = {
@@ -117,7 +120,7 @@ class _Program:
                 self.written.setdefault(statement.head.pred, []).append(statement)
         taken = predicates(of or statements) | self.written.keys()
         inputs = {s.name: s for s in known if isinstance(s, Stream | Table)}
-        self.declarations = Declarations(inputs, self.written, taken)
+        self.declarations = Declarations(inputs, self.written, taken, _temporal(known, inputs))
         self.diagnostics = self.declarations.diagnostics
         self.taken = taken
         self.states = States(self.declarations.defined(), taken)
@@ -140,11 +143,13 @@ class _Program:
                     yield two_columns(statement)
                 case Rule(head, body):
                     self._not_a_state(head, "a rule defines it")
+                    self._check_times(statement)
                     yield evolve(statement, body=self.body(body, Fresh()))
                 case Fact(atom):
                     self._not_a_state(atom, "a fact of it")
                     yield statement
                 case Query(body):
+                    self._check_times(statement)
                     yield evolve(statement, body=self.body(body, Fresh()))
                 case Output(preds):
                     self._ask(preds)
@@ -206,13 +211,29 @@ class _Program:
     def _not_a_state(self, atom: Atom, label: str) -> None:
         if atom.pred in self.written:
             self.diagnostics.append(
-                _misread(atom, label, f"declare it, as in `state {pretty(atom)} since …`")
+                _misread(atom, label, "what begins and ends it stands in its declaration")
             )
 
     # --------------------------------------------------------------------------- the bodies
 
     def body(self, body: Body, fresh: Fresh) -> Body:
         return tuple(made for literal in body for made in self._literal(literal, fresh))
+
+    def _check_times(self, statement: Rule | Query) -> None:
+        """The time at which a state is read comes from elsewhere."""
+        uses = Counter(v.name for v in variables(statement))
+        for goal in atoms(statement.body):
+            if goal.when is not None and goal.when.word in (AT, OVER):
+                for variable in variables(goal.when):
+                    if uses[variable.name] == 1 or variable.name == "_":
+                        self.diagnostics.append(
+                            finding(
+                                "SL0302",
+                                f"nothing says which time `{variable.name}` is",
+                                variable.span,
+                                help="take it from another goal, as in `q(T, X), p(X) at T`",
+                            )
+                        )
 
     def _literal(self, literal: Literal, fresh: Fresh) -> Body:
         match literal:
@@ -272,9 +293,9 @@ class _Program:
         self.diagnostics.append(
             finding(
                 "SL0801",
-                f"`{goal.pred}` is no state",
+                f"`{goal.pred}` is not a state",
                 goal.span,
-                f"so nothing of it holds `{goal.when.word.split()[0]}` a time",
+                f"it happens, and does not hold `{goal.when.word.split()[0]}` a time",
                 help=(
                     *([f"did you mean `{near}`?"] if near else []),
                     "the timestamp of an event is its first argument, as in `p(T, X)`",
@@ -301,6 +322,20 @@ class _Program:
             self.timers[text] = free_name(text, self.taken)
             self.rules += _timer(self.timers[text], step, rest, goal)
         return (Atom(self.timers[text], (time,), span=goal.span),)
+
+
+def _temporal(
+    statements: Sequence[Statement], inputs: Mapping[str, Stream | Table]
+) -> Collection[str]:
+    """What happens at instants."""
+    rules = [s for s in statements if isinstance(s, Rule)]
+    return temporal_predicates(
+        streams={n for n, d in inputs.items() if isinstance(d, Stream)},
+        tables={n for n, d in inputs.items() if isinstance(d, Table)},
+        rules=rules,
+        facts=[s for s in statements if isinstance(s, Fact)],
+        mentioned={a.pred for r in rules for a in atoms(r.body) if a.args and a.when is None},
+    )
 
 
 def _over(goal: Atom, fresh: Fresh) -> Body:
