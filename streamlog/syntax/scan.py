@@ -253,7 +253,7 @@ class _Scanner:
             return INTERVAL_WORD
         if word == "to" and TIME_WORD not in kinds[self.goal :]:
             return kind
-        expects = kinds[self.goal : self.goal + 1] == ["x"]
+        expects = kinds[self.goal : self.goal + 1] == ["x"] and kinds[-1] not in "xz"
         is_time = self.in_body or (expects and word in ("from", "to"))
         if is_time and word in TIME_WORDS and not _QUOTED.match(text, end):
             return TIME_WORD
