@@ -14,11 +14,9 @@ from pathlib import PurePosixPath
 
 from attrs import evolve, field, frozen
 
-from streamlog.analysis.builtins import GOALS
+from streamlog.analysis.builtins import is_built_in
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.ast import (
-    EVERY,
-    PAIRS,
     Advance,
     Atom,
     Export,
@@ -58,10 +56,6 @@ def files_of(main: File) -> tuple[File, ...]:
         found.update(dict.fromkeys(new))
         pending += dict.fromkeys(new)
     return tuple(found)
-
-
-def _is_built_in(name: str) -> bool:
-    return name in GOALS or name == EVERY or name.startswith(PAIRS)
 
 
 def _speaks_of_files(node: Node) -> bool:
@@ -233,7 +227,7 @@ class _Names:
         return ".".join((stream, *words[count:]))
 
     def _full_name(self, scope: _Scope, name: str, span: Span) -> str:
-        if _is_built_in(name):
+        if is_built_in(name):
             return name
         if "." not in name:
             return scope.name_of(name)
@@ -311,7 +305,7 @@ def _read(scope: _Scope) -> None:
                 pass
         if isinstance(statement, Rule | State | Fact | Query):
             for node in walk(statement):
-                if isinstance(node, Atom) and not _is_built_in(node.pred) and "." not in node.pred:
+                if isinstance(node, Atom) and not is_built_in(node.pred) and "." not in node.pred:
                     scope.mentioned.setdefault(node.pred, node.span)
     # Another file's predicates; `_check_head` asks for those that are not extended.
     for names in (scope.ruled, scope.facts):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 
 from attrs import evolve
 
 from streamlog.analysis.builtins import GOALS
-from streamlog.analysis.column_names import name_of
-from streamlog.analysis.dependency import strong_components
 from streamlog.analysis.mentions import arguments
 from streamlog.diagnostics import Diagnostic, Span, finding
 from streamlog.rewrite.names import free_name
-from streamlog.rewrite.states import (
+from streamlog.rewrite.state_kinds import (
     Begun,
     Conjunction,
     Defined,
@@ -21,9 +19,19 @@ from streamlog.rewrite.states import (
     Grouping,
     Kind,
     Part,
-    Rows,
     Union,
-    state_goals,
+)
+from streamlog.rewrite.state_parts import (
+    circular,
+    columns_of,
+    conjunctions,
+    is_simple,
+    names_a_state,
+    not_carried,
+    of_rows,
+    renamed,
+    two_columns,
+    with_different_variables,
 )
 from streamlog.syntax.ast import (
     FROM,
@@ -33,8 +41,6 @@ from streamlog.syntax.ast import (
     Atom,
     Body,
     Choice,
-    Column,
-    Comparison,
     Const,
     Literal,
     Not,
@@ -43,7 +49,6 @@ from streamlog.syntax.ast import (
     Stream,
     Table,
     Term,
-    Type,
     Var,
 )
 from streamlog.syntax.pretty import pretty
@@ -69,7 +74,7 @@ class Declarations:
         self.arity |= {name: len(state.columns) for name, state in self.rows.items()}
 
     def defined(self) -> dict[str, Defined]:
-        self.diagnostics += _circular(self.written)
+        self.diagnostics += circular(self.written)
         self.made: dict[str, Defined] = dict(self.rows)
         for name, of in self.written.items():
             self._define(name, of)
@@ -120,7 +125,7 @@ class Declarations:
             state = self._with_variables(state)
             made = self._while(state, written) if state.word == WHILE else self._begun(state)
             kinds += [made] if made is not None else []
-        columns = _columns(written[0].head.args)
+        columns = columns_of(written[0].head.args)
         if len(kinds) > 1:
             kinds = [self._together(name, columns, kinds, span)]
         # Without any there are errors.
@@ -137,7 +142,7 @@ class Declarations:
                 parts.append(Part(self._part(name, columns, by, span), args))
                 continue
             of = dict(zip(by.names, args, strict=True))
-            parts += (evolve(p, args=tuple(_renamed(a, of) for a in p.args)) for p in by.parts)
+            parts += (evolve(p, args=tuple(renamed(a, of) for a in p.args)) for p in by.parts)
         return Union(tuple(parts), names)
 
     def _part(self, name: str, columns: tuple[str, ...], by: Kind, span: Span) -> str:
@@ -194,7 +199,7 @@ class Declarations:
             if begin is None or end is None:
                 return None
             if not self.diagnostics:
-                self.diagnostics += _not_carried(state, self._time)
+                self.diagnostics += not_carried(state, self._time)
         return None if begin is None else Begun(state, begin, end)
 
     def _time(self, body: Body) -> Term | None:
@@ -232,7 +237,7 @@ class Declarations:
             return None
         own = {i: state.head.args[i] for i in positions}
         match body:
-            case (Atom() as goal,) if goal.when is None and _is_simple(goal, own.values()):
+            case (Atom() as goal,) if goal.when is None and is_simple(goal, own.values()):
                 names = {i: a.name for i, a in own.items() if isinstance(a, Var)}
                 return Event(goal, time.name, names)
             case _:
@@ -306,8 +311,8 @@ class Declarations:
         if self.diagnostics:
             return None
         taken = {v.name for v in variables((*state.body, *head.args))}
-        named = _with_different_variables(state, taken)
-        bodies = _conjunctions(named.body)
+        named = with_different_variables(state, taken)
+        bodies = conjunctions(named.body)
         for body in bodies:
             if not any(isinstance(x, Atom) and x.pred in self.arity for x in body):
                 self.diagnostics.append(
@@ -358,7 +363,7 @@ class Declarations:
         named: list[Literal] = []
         names = dict.fromkeys(v.name for v in variables(state.head.args))
         for literal in body:
-            if not isinstance(literal, Not) and (counts or _names_a_state(literal, self.arity)):
+            if not isinstance(literal, Not) and (counts or names_a_state(literal, self.arity)):
                 literal = map_terms(
                     literal,
                     lambda t: (
@@ -370,129 +375,3 @@ class Declarations:
                 names |= dict.fromkeys(v.name for v in variables(literal))
             named.append(literal)
         return tuple(named), tuple(names)
-
-
-def _names_a_state(literal: Literal, states: Mapping[str, object]) -> bool:
-    return any(True for _ in state_goals((literal,), states))
-
-
-def _with_different_variables(state: State, taken: set[str]) -> State:
-    """Aggregates aside: what else stands in the head is computed in the body."""
-    args: list[Term] = []
-    body = list(state.body)
-    for arg in state.head.args:
-        is_own = isinstance(arg, Var) and arg not in args and arg.name != "_"
-        if is_own or isinstance(arg, Agg):
-            args.append(arg)
-            continue
-        variable = Var(free_name("Value", taken), span=arg.span)
-        args.append(variable)
-        body.append(Comparison("=", variable, arg, span=arg.span))
-    return evolve(state, head=evolve(state.head, args=tuple(args)), body=tuple(body))
-
-
-def _conjunctions(body: Body) -> list[Body]:
-    """The disjunctive normal form, in negations too."""
-    found: list[Body] = [()]
-    for literal in body:
-        match literal:
-            case Choice(branches):
-                ways = [c for branch in branches for c in _conjunctions(branch)]
-            case Not(inner):
-                ways = [tuple(evolve(literal, body=b) for b in _conjunctions(inner))]
-            case _:
-                ways = [(literal,)]
-        found = [(*start, *way) for start in found for way in ways]
-    return found
-
-
-def _renamed(term: Term, names: Mapping[str, Term]) -> Term:
-    return map_terms(term, lambda t: names.get(t.name, t) if isinstance(t, Var) else t)
-
-
-def _is_simple(goal: Atom, own: Iterable[Term]) -> bool:
-    """Whether a goal can be called as it is: with different variables, all of the state's."""
-    named = [a for a in goal.args if not (isinstance(a, Var) and a.name == "_")]
-    own = list(own)
-    return (
-        all(isinstance(a, Var) for a in named)
-        and len(set(named)) == len(named)
-        and all(isinstance(a, Var) and a in named[1:] for a in own)
-        and len(set(own)) == len(own)
-        and goal.args[0] == named[0]
-    )
-
-
-def of_rows(declaration: Stream | Table) -> Defined:
-    position = next(i for i, c in enumerate(declaration.columns) if c.ends)
-    others = [c for c in declaration.columns if not c.ends]
-    others = others[1:] if isinstance(declaration, Stream) else others
-    columns = tuple(c.name for c in others)
-    return Defined(declaration.name, columns, Rows(declaration, position), span=declaration.span)
-
-
-def two_columns(declaration: Stream | Table) -> Stream | Table:
-    """`valid: since..until` is `since: time, until: time?`."""
-    columns: list[Column] = []
-    for column in declaration.columns:
-        if column.ends is None:
-            columns.append(column)
-        else:
-            since, until = column.ends
-            columns.append(Column(since, Type.TIME, span=column.span))
-            columns.append(Column(until, Type.TIME, optional=True, span=column.span))
-    return evolve(declaration, columns=tuple(columns))
-
-
-def _columns(args: Iterable[Term]) -> tuple[str, ...]:
-    """As the declaration calls them."""
-    taken: set[str] = set()
-    found: list[str] = []
-    for arg in args:
-        match arg:
-            case Var(name) if not arg.is_anonymous:
-                found.append(name)
-            case Const(str(word)):
-                found.append(word)
-            case _:
-                found.append(name_of(arg) or "value")
-    return tuple(free_name(name, taken) for name in found)
-
-
-def _not_carried(state: State, time: Callable[[Body], Term | None]) -> Iterator[Diagnostic]:
-    head = {a.name for a in state.head.args if isinstance(a, Var)}
-    times = {t.name for t in (time(state.body), time(state.until)) if isinstance(t, Var)}
-    begun = {v.name for v in variables(state.body)}
-    for variable in variables(state.until):
-        name = variable.name
-        if name in begun and name not in head | times | {"_"}:
-            yield finding(
-                "SL0804",
-                f"`{name}` begins `{state.head.pred}` and ends it, so it belongs to what holds",
-                variable.span,
-                "the same value as at the beginning?",
-                related=[(state.head.span, f"`{name}` is not among its arguments")],
-                help=f"make `{name}` an argument of the state, or write `_` for any value",
-            )
-            head.add(name)
-
-
-def _circular(written: Mapping[str, Sequence[State]]) -> Iterator[Diagnostic]:
-    """States that hold while they hold."""
-    reads = {
-        name: {a.pred for s in of if s.word == WHILE for a in atoms(s.body) if a.pred in written}
-        for name, of in written.items()
-    }
-    for component in strong_components(sorted(reads), lambda n: sorted(reads[n])):
-        names = sorted(component)
-        if len(names) > 1 or names[0] in reads[names[0]]:
-            first = written[names[0]][0]
-            yield finding(
-                "SL0803",
-                f"`{names[0]}` holds while it holds itself"
-                if len(names) == 1
-                else f"`{names[0]}` and `{names[1]}` hold while the other does",
-                first.span,
-                related=[(written[n][0].span, "and this one") for n in names[1:]],
-                help="begin one of them `since` an event",
-            )

@@ -19,9 +19,11 @@ from attrs import evolve
 
 from streamlog.analysis.temporal import temporal_predicates
 from streamlog.diagnostics import Diagnostic, did_you_mean, finding
-from streamlog.rewrite.declared_states import Declarations, two_columns
+from streamlog.rewrite.declared_states import Declarations
 from streamlog.rewrite.names import free_name, predicates
-from streamlog.rewrite.states import Fresh, States
+from streamlog.rewrite.state_kinds import Fresh
+from streamlog.rewrite.state_parts import two_columns
+from streamlog.rewrite.states import States
 from streamlog.syntax.ast import (
     AT,
     EVERY,

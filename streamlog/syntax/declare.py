@@ -35,6 +35,7 @@ from streamlog.syntax.ast import (
 )
 from streamlog.syntax.data_paths import AS, Placed, check_lists, one_path
 from streamlog.syntax.intervals import EndColumn
+from streamlog.syntax.operands import Operand
 from streamlog.syntax.time_forms import Form
 from streamlog.syntax.timelines import OF_A_TIMELINE, check_timelines, of_its_own
 from streamlog.syntax.tokens import Refused, Tokens
@@ -151,7 +152,7 @@ def _type(tokens: Tokens, at: int) -> Type:
     raise _contradiction(f"unknown type `{word}`", tokens.span(at, at + 1), help=help)
 
 
-def _bound(operand: build.Operand) -> Const:
+def _bound(operand: Operand) -> Const:
     assert isinstance(operand.value, Const)
     return operand.value
 

@@ -26,6 +26,7 @@ from streamlog.syntax import (
     intervals,
     limits,
     metadata,
+    operands,
     time_forms,
 )
 from streamlog.syntax.scan import QUALIFIED, QUERY, WORDS
@@ -191,8 +192,8 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     kind = Kind(f"d(?={PREDICATE})", make=_last)
     column_name = Kind(_word_class("V"), "a column name", make=_last)
     type_name = Kind(_word_class("V"), "a type", make=_last)
-    bound = Kind("-*[NT]", make=build.leaf)
-    high = Kind("-*[NT]", "a number, duration or timestamp", make=build.leaf)
+    bound = Kind("-*[NT]", make=operands.leaf)
+    high = Kind("-*[NT]", "a number, duration or timestamp", make=operands.leaf)
     span_of_values = bound - Kind("E", "`..`") - high
     validity = Kind(rf"E(?={_word_class('V')})") - Kind(_word_class("V"), make=intervals.end_column)
     part = Kind(SINGLE, "a unit or a format in quotes", make=_last)
@@ -207,7 +208,7 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     path = _with(place_in_data, data_paths.path)
     column = _with(pp.Opt(data_name) + column_name - pp.Opt(typed) - pp.Opt(path), declare.column)
     option_name = Kind(rf"(?![hG])(?:y{WORD}|{WORD})(?![(.R,])", "an option", make=_last)
-    value = Kind(f"-*{SINGLE}", "a value", make=build.leaf)
+    value = Kind(f"-*{SINGLE}", "a value", make=operands.leaf)
     option = _with(option_name - value, declare.option)
     opening = Kind(r"\(", "`(`")
     columns = opening - pp.Opt(_listed(column)) - close
@@ -227,7 +228,7 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     begun = Kind("O", "`since`, `on` or `while`", make=_last) - body
     ended = pp.Opt(Kind("U", make=_last) - body)
     at_most = Kind(WORD, "`at`", make=_last) - Kind(WORD, "`most`", make=_last)
-    bounded = pp.Opt(Kind("F", make=_last) - at_most - Kind("N", "a duration", make=build.leaf))
+    bounded = pp.Opt(Kind("F", make=_last) - at_most - Kind("N", "a duration", make=operands.leaf))
     state = named_state - begun - ended - bounded - dot
     output = Kind(f"o(?={PREDICATE})") - _listed(answer) - dot
     alias = Kind(rf"{WORD}(?!\.)", "`as`", make=_last) - Kind(WORD, "an alias", make=_last)

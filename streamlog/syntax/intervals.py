@@ -22,7 +22,8 @@ from streamlog.syntax.ast import (
     Type,
     When,
 )
-from streamlog.syntax.build import Chain, Goals, Interval, Operand, expression
+from streamlog.syntax.build import Goals, expression
+from streamlog.syntax.operands import Chain, Interval, Operand
 from streamlog.syntax.scan import STATE_WORDS
 from streamlog.syntax.tokens import Refused, Tokens
 

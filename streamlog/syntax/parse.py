@@ -24,8 +24,8 @@ from streamlog.syntax.ast import (
     Step,
     Test,
 )
-from streamlog.syntax.build import MAX_LEVELS, too_deep
 from streamlog.syntax.metadata import attached
+from streamlog.syntax.operands import MAX_LEVELS, too_deep
 from streamlog.syntax.scan import MAX_PROBLEMS, TEXT, VARIABLE, WORDS, Scan, scan
 from streamlog.syntax.suppressions import suppressions
 from streamlog.syntax.syntax_errors import starts_statement, syntax_error
