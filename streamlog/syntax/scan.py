@@ -312,7 +312,7 @@ class _Scanner:
                 self.compared = True
             elif kind in _GOAL_STARTS:
                 self.compared = False
-        if kind in (ARROW, QUERY):
+        if kind == ARROW or (kind == QUERY and len(kinds) == self.first + 1):
             self.in_body = True
         if kind in _GOAL_STARTS and kinds[self.goal : self.goal + 1] != ["x"]:
             self.goal = len(kinds)
