@@ -31,7 +31,7 @@ from streamlog.runtime.data_files import CSV, STANDARD, STDOUT, format_of_output
 from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import LimitError, Limits
 from streamlog.runtime.functions import EvaluationError
-from streamlog.runtime.ingest import Checker
+from streamlog.runtime.ingest import Checker, positions_of
 from streamlog.runtime.lock import Locked
 from streamlog.runtime.missing_inputs import check_inputs
 from streamlog.runtime.python_functions import PythonError, check_allowed
@@ -223,6 +223,11 @@ class Run(ABC):
             hint = "" if {REJECTS, LATE} & self.paths.keys() else "; --rejects and --late keep them"
             click.echo(f"{count(more, 'more row')} rejected or late{hint}", err=True)
 
+    @property
+    def arriving(self) -> bool:
+        """Whether rows get their times of arrival in this run."""
+        return self.options.follow
+
     def files_read(self) -> list[Input]:
         """The files of this machine that the inputs were read from."""
         return []
@@ -230,11 +235,13 @@ class Run(ABC):
     def rows_of(self, error: EvaluationError) -> Iterator[str]:
         """The rows of files that made a rule fail, with their places."""
         for pred, wanted in error.goals:
+            checker = Checker(self.program, pred, arriving=self.arriving)
+            held = positions_of(self.schema[pred], self.arriving)
             for file in (f for f in self.files_read() if f.pred == pred):
-                for number, row in enumerate(read_file(file, Checker(self.program, pred)), 1):
+                for number, row in enumerate(read_file(file, checker), 1):
                     if isinstance(row, tuple) and all(
-                        want is None or want == value
-                        for want, value in zip(wanted, row, strict=True)
+                        wanted[i] is None or wanted[i] == value
+                        for i, value in zip(held, row, strict=True)
                     ):
                         yield f"`{pred}` is row {number:,} of '{file.path}'"
                         break

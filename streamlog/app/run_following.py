@@ -157,6 +157,9 @@ class FollowingRun(LocalRun):
 
     def _step(self, *, finished: bool = False) -> None:
         super()._step(finished=finished)
+        if self.engine.stamps_rows and self._so_far()[1] != self.saved[1]:
+            # Rows that are read again get other stamps, so answers are shown once these are saved.
+            self._save_rest(at_once=True)
         for sink in self.sinks.values():
             if self.checkpoint:
                 sink.flush()

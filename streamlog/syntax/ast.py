@@ -212,11 +212,16 @@ class Column:
     path: DataPath | None = None
     optional: bool = False  # a value may be missing
     is_row: bool = False  # the number of the row in its file
+    is_arrival: bool = False  # when the row arrived, by the engine's clock
     span: Span = _span()
 
     def __attrs_post_init__(self) -> None:
         if self.is_row and (self.type is not Type.INT or self.optional or self.path):
             raise ValueError("the number of a row is an int, and not in the data")
+        if self.is_arrival and (
+            self.type is not Type.TIME or self.optional or self.path or self.form or self.low
+        ):
+            raise ValueError("an arrival is a plain time")
         if self.optional and self.type is None:
             raise ValueError("a column without a type is not optional")
         if self.form is not None and self.type is not Type.TIME:
