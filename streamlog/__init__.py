@@ -101,12 +101,15 @@ def Engine(  # noqa: N802 - to its users it is a class
     stream that has no rows is ended by its name, `engine.end("payment")`, before all are;
     `limits` (`runtime.executor`) say when a step is stopped. With `on_error="skip"` solutions that
     cannot be computed are left out; they are in `errors`, and `report` counts them. `allow_python`
-    lets a program call the Python functions that it declares. With a `clock`, which is anything
-    that has `now()`, rows of streams with a time of `arrival` are pushed without it, and stamped."""
+    lets a program call the Python functions that it declares. With a `clock`
+    (`runtime.wall_clock`), rows of streams with a time of `arrival` are pushed without it, and
+    stamped."""
     from streamlog.kernel import Kernel
     from streamlog.runtime.engine import Engine as RuntimeEngine
     from streamlog.runtime.missing_inputs import check_inputs
 
     program = prepared(program, on_error, allow_python)
     check_inputs(program, {*program.schema.streams, *(tables or {})}, "pass them in `tables`")
-    return RuntimeEngine(program, Kernel, tables or {}, limits, remember=remember, named=True, clock=clock)
+    return RuntimeEngine(
+        program, Kernel, tables or {}, limits, remember=remember, named=True, clock=clock
+    )

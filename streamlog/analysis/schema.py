@@ -77,7 +77,7 @@ class Predicate:
         if self.arrival == 0:
             return 0
         found = self.option(ARRIVES_WITHIN)
-        return None if found is None else int(found.value.value)  # type: ignore[arg-type]
+        return None if found is None else int(found.value.value)
 
     def option(self, name: str) -> Option | None:
         options = self.declaration.options if self.declaration else ()

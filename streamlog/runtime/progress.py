@@ -9,7 +9,8 @@ event time, so a run's outcome depends on the order of arrival alone.
 
 With `arrives within d`, rows come at most d after their time by the wall clock. So once all that
 had come by a reading of it is here, progress is at least that reading less d (`tick`). A timeline
-of times of arrival is one with `arrives within 0s`. Only a run that follows its inputs reads the wall clock; over complete data it says nothing.
+of times of arrival is one with `arrives within 0s`. Only a run that follows its inputs reads the
+wall clock; over complete data it says nothing.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from streamlog.compiler import Program
 from streamlog.runtime.executor import BEGIN, END, Row
 from streamlog.runtime.ingest import Check, Checker, Reject
 from streamlog.runtime.progress import Progress
-from streamlog.syntax.ast import LAST_INSTANT
 
 
 class Stamps:
@@ -25,30 +24,37 @@ class Stamps:
             for name in program.schema.streams
             if program.schema[name].arrival is not None
         }
-        self._columns = {name: program.schema[name].arrival or 0 for name in self._checkers}
+        self.columns = {name: program.schema[name].arrival or 0 for name in self._checkers}
         self._timelines = {
             name: next((c.stream for c in progress.timelines(name) if c.column == column), None)
-            for name, column in self._columns.items()
+            for name, column in self.columns.items()
         }
         self.last = BEGIN
 
     def __bool__(self) -> bool:
         """Whether there is anything to stamp."""
-        return bool(self._columns)
+        return bool(self.columns)
 
     def next(self, stream: str) -> int:
         """The stamp of the row that comes now."""
-        timeline = self._timelines[stream]
-        passed = BEGIN if timeline is None else self._progress[timeline].progress
-        stamp = max(self._now(), self.last + 1, passed if passed < END else BEGIN)
-        self.last = min(stamp, LAST_INSTANT)
+        self.last = self._after(self._timelines[stream])
         return self.last
+
+    def reserve(self, count: int) -> int:
+        """The first of so many stamps in a row, for rows of any stream."""
+        first = max(map(self._after, self._timelines.values()))
+        self.last = first + count - 1
+        return first
+
+    def _after(self, timeline: str | None) -> int:
+        passed = BEGIN if timeline is None else self._progress[timeline].progress
+        return max(self._now(), self.last + 1, passed if passed < END else BEGIN)
 
     def stamping(self, stream: str, check: Check) -> Check:
         """`check`, of rows as they arrive, with a stamp for those that are good."""
-        if stream not in self._columns:
+        if stream not in self.columns:
             return check
-        at, checker = self._columns[stream], self._checkers[stream]
+        at, checker = self.columns[stream], self._checkers[stream]
 
         def stamped(raw: Any) -> Row | Reject:
             row = check(raw)
