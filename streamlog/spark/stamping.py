@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from functools import reduce
+from itertools import accumulate
 from typing import Any
 
 from attrs import asdict
@@ -83,14 +84,13 @@ class Stamping:
         partition, within = F.shiftright(_AT, _BITS), F.col(_AT).bitwiseAND((1 << _BITS) - 1)
         mine = F.col(TABLE).isin(*self._streams) & F.col(REASON).isNull()
         sizes = rows.where(mine).groupBy(partition.alias("p")).agg((F.max(within) + 1).alias("n"))
-        starts, count = {}, 0
-        for number, size in sorted(tuple(row) for row in sizes.collect()):
-            starts[number] = count
-            count += size
-        if not starts:
+        found = {int(number): int(size) for number, size in sizes.collect()}
+        if not found:
             return rows
-        first = self._stamps.reserve(count)
-        start = F.from_json(F.lit(json.dumps(starts)), "map<bigint, bigint>")[partition]
+        counts = [found.get(number, 0) for number in range(max(found) + 1)]
+        first = self._stamps.reserve(sum(counts))
+        starts = [0, *accumulate(counts)]
+        start = F.from_json(F.lit(json.dumps(starts)), "array<bigint>")[partition]
         for stream, column in self._stamps.columns.items():
             here = mine & (F.col(TABLE) == stream)
             stamp = F.when(here, first + start + within).otherwise(F.col(f"i{column}"))
