@@ -167,8 +167,10 @@ def _column(
     return ast.Column(name, type_, low, high, form, span=NOWHERE)
 
 
-def _numbering(column: ast.Column) -> ast.Column:
-    """Some have the number of a row."""
+def _by_engine(column: ast.Column) -> ast.Column:
+    """Some have the number of a row, or the time of its arrival."""
+    if column == ast.Column("c", ast.Type.TIME, span=NOWHERE):
+        return evolve(column, is_arrival=True)
     plain = column.type is Type.INT and not column.optional and column.path is None
     return evolve(column, is_row=True) if plain and column.name in ("a", "b") else column
 
@@ -201,7 +203,7 @@ column_lists = st.lists(
     ),
     max_size=4,
     unique_by=lambda c: c.name,
-).map(lambda found: tuple(map(_numbering, found)))
+).map(lambda found: tuple(map(_by_engine, found)))
 
 
 def _timed(found: tuple[ast.Column, ...]) -> tuple[ast.Column, ...]:
