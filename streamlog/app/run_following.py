@@ -156,10 +156,10 @@ class FollowingRun(LocalRun):
         return resumable_sink(path, names, types)
 
     def _step(self, *, finished: bool = False) -> None:
-        super()._step(finished=finished)
-        if self.engine.stamps_rows and self._so_far()[1] != self.saved[1]:
-            # Rows that are read again get other stamps, so answers are shown once these are saved.
+        if self.engine.stamps_rows and self._so_far()[0] != self.saved[0]:
+            # Rows that are read again get other stamps: nothing is computed before these are saved.
             self._save_rest(at_once=True)
+        super()._step(finished=finished)
         for sink in self.sinks.values():
             if self.checkpoint:
                 sink.flush()
