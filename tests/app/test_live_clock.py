@@ -125,7 +125,16 @@ def test_stamps_are_those_of_the_checkpoint(write, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("T,sensor\n" + "\n".join(lines("came.csv")) + "\n")
     (tmp_path / "again").mkdir()
     again = [option.replace("=", "=again/") for option in outputs]
-    command = [sys.executable, "-m", "streamlog.app.cli", "run", "p.slog", "--engine", "local", *again]
+    command = [
+        sys.executable,
+        "-m",
+        "streamlog.app.cli",
+        "run",
+        "p.slog",
+        "--engine",
+        "local",
+        *again,
+    ]
     subprocess.run([*command, "--input", "beat=log.csv"], cwd=tmp_path, check=True)
     for name in ("came.csv", "silent.csv"):
         assert sorted(lines(f"again/{name}")) == sorted(lines(name))
