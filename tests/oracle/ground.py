@@ -54,7 +54,11 @@ def _python(term: Term) -> str:
         case Neg(operand):
             return f"(-{_python(operand)})"
         case BinOp(op, left, right):
-            return f"({_python(left)} {op} {_python(right)})"
+            return f"({_python(left)} {'==' if op == '=' else op} {_python(right)})"
+        case Call("if", (condition, then, other)):
+            return f"({_python(then)} if {_python(condition)} else {_python(other)})"
+        case Call("in", (value, *items)):
+            return f"({_python(value)} in ({', '.join(map(_python, items))},))"
         case Call("floor", (value, step)):
             return f"({_python(value)} // {_python(step)} * {_python(step)})"
         case Call("ceil", (value, step)):

@@ -34,6 +34,7 @@ from streamlog.syntax.ast import (
     Not,
     Rule,
     Term,
+    Type,
     Var,
     branches,
 )
@@ -263,6 +264,7 @@ def _with_ranges(
         ranges=dict(_ranges(body, schema, by_facts)),
         definitions=dict(_definitions(body, clocks)),
         by_facts=by_facts,
+        is_time=lambda name: name in clocks or types.variable(rule, name) == {Type.TIME},
         relations=relations,
     )
     at_head = Comparison("=", Var(HEAD, span=head.span), head, span=head.span)
