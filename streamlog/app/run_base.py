@@ -281,6 +281,16 @@ class Run(ABC):
             out.print(flat(block, out.width))
 
 
+def _not_stamped(program: Program, error: Exception) -> str:
+    """What to add where data lack a time of arrival."""
+    columns = (c for name in program.schema.streams for c in program.schema[name].columns)
+    if any(c.is_arrival and f"no column `{c.name}`" in str(error) for c in columns):
+        return (
+            "; rows are stamped as they arrive, with --follow, and complete data have their stamps"
+        )
+    return ""
+
+
 def execute(engine: type[Run], program: Program, options: Options) -> int:
     """The exit code of a run."""
     run: Run | None = None
@@ -295,7 +305,7 @@ def execute(engine: type[Run], program: Program, options: Options) -> int:
     except SkipError as error:
         raise click.UsageError(f"--on-error skip: {error}") from None
     except engine.misuse as error:
-        raise click.UsageError(str(error)) from None
+        raise click.UsageError(f"{error}{_not_stamped(program, error)}") from None
     except (LimitError, EvaluationError) as error:
         click.echo(f"streamlog: {error}", err=True)
         if run is not None and isinstance(error, EvaluationError):

@@ -138,3 +138,17 @@ def test_stamps_are_those_of_the_checkpoint(write, tmp_path: Path) -> None:
     subprocess.run([*command, "--input", "beat=log.csv"], cwd=tmp_path, check=True)
     for name in ("came.csv", "silent.csv"):
         assert sorted(lines(f"again/{name}")) == sorted(lines(name))
+
+
+def test_complete_data_have_their_stamps(run, write) -> None:
+    write("p.slog", STAMPED)
+    write("a.csv", "sensor\na\n")
+    write("b.csv", "T,sensor\n2026-11-15T08:00:00Z,a\n")
+    result = run("run", "p.slog", "--engine", "local", "--input", "beat=a.csv")
+    assert result.exit_code == 2
+    wanted = (
+        "no column `T`; its columns are 'sensor'; rows are stamped as they arrive, with --follow"
+    )
+    assert wanted in " ".join(result.stderr.split())
+    result = run("run", "p.slog", "--engine", "local", "--input", "beat=b.csv", "--format", "csv")
+    assert "came,2026-11-15T08:00:00Z,a" in result.stdout.splitlines()
