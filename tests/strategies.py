@@ -249,7 +249,7 @@ def _stamped(name: str, found: tuple[ast.Column, ...], last: bool) -> ast.Stream
     """A stream whose first or last column is the time of arrival."""
     at = len(found) - 1 if last else 0
     columns = (evolve(c, is_arrival=True) if i == at else c for i, c in enumerate(found))
-    return ast.Stream(name, tuple(columns), span=NOWHERE)
+    return ast.Stream(name, tuple(columns), (), span=NOWHERE)
 
 
 _arriving = st.builds(_stamped, words, _times, st.booleans())
