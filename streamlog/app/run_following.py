@@ -39,6 +39,7 @@ class FollowingRun(LocalRun):
         # Streams that come to an end: no file of theirs grows, and no folder is filled.
         growing = {s.pred for s in self.folders if s in self.filled or not s.is_whole}
         self.ending = {s.pred for s in followed} - growing
+        self.stamps = any(self.schema[s].arrival is not None for s in self.schema.streams)
         self.has_ended = self.standard is None  # whether standard input has
 
     def _parts(self, source: Input) -> list[Input]:
@@ -159,7 +160,7 @@ class FollowingRun(LocalRun):
         return resumable_sink(path, names, types)
 
     def _step(self, *, finished: bool = False) -> None:
-        if self.engine.stamps_rows and self._so_far()[0] != self.saved[0]:
+        if self.stamps and self._so_far()[0] != self.saved[0]:
             # Rows that are read again get other stamps: nothing is computed before these are saved.
             self._save_rest(at_once=True)
         super()._step(finished=finished)

@@ -208,11 +208,6 @@ class Engine:
         time nothing will come any more, whenever this stream alone holds an answer back."""
         self._asking.frontiers[self._timeline(stream)] = frontier
 
-    @property
-    def stamps_rows(self) -> bool:
-        """Whether some rows get their time of arrival here."""
-        return bool(self._stamps)
-
     def end(self, stream: str | None = None) -> None:
         """Nothing will come any more, in one stream or in all."""
         if stream is None:

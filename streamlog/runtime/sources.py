@@ -13,7 +13,7 @@ import sys
 from collections import deque
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
@@ -381,9 +381,9 @@ def merged(
     """The rows of several inputs as if they had arrived together, each with the number of its
     input, and None where an input ends, or has no more at present.
 
-    Each file keeps its own order; between files, the one whose latest row is earliest goes on. So
-    no file's rows are late only because another was read first. A rejected row follows the one
-    before it. `untimed` inputs have rows that get their times as they arrive, so these come first.
+    Each file keeps its own order; between files, the one whose latest row is earliest goes on, so
+    none is late only because another was read first. A rejected row follows the one before it.
+    `untimed` inputs, whose rows get their times as they arrive, come first.
     """
 
     def time_of(which: int, row: Row | Reject) -> int:
@@ -401,17 +401,15 @@ def merged(
         time, which, row = heap[0]
         yield which, row
         following = next(inputs[which], None)
-        if following is None:
+        if following is not None:
+            heapreplace(heap, (max(time, time_of(which, following)), which, following))
+        else:
             heappop(heap)
             yield which, None
-            continue
-        heapreplace(heap, (max(time, time_of(which, following)), which, following))
     for _, which, last in heap:
         yield which, last
-        for more in inputs[which]:
-            if more is None:
-                break
-            yield which, more
+        more = takewhile(lambda row: row is not None, inputs[which])
+        yield from ((which, row) for row in more)
         yield which, None
 
 

@@ -31,10 +31,6 @@ class Stamps:
         }
         self.last = BEGIN
 
-    def __bool__(self) -> bool:
-        """Whether there is anything to stamp."""
-        return bool(self.columns)
-
     def next(self, stream: str) -> int:
         """The stamp of the row that comes now."""
         self.last = self._after(self._timelines[stream])
