@@ -1,7 +1,8 @@
 """A program over complete files, all at once: DuckDB reads them, and no row goes through Python.
 
 This is for data about which there is no doubt (`duck.csv`), of which no row is late, and for rules
-that queries can do. In all other cases nothing is said here, and rows go through the engine one by
+that queries can do, or kernels for each row by itself, such as those that call Python functions. In
+all other cases nothing is said here, and rows go through the engine one by
 one. So what is rejected, what is late, and why, has one home.
 """
 
@@ -15,13 +16,14 @@ from attrs import field, frozen
 from streamlog.duck.csv import certain, lines
 from streamlog.duck.database import FAILED, Database, Rows
 from streamlog.duck.executor import DuckExecutor
-from streamlog.plan.parts import Strategy
+from streamlog.plan.parts import Stage, Strategy
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import Limits, Row
 from streamlog.runtime.sources import Input
-from streamlog.syntax.ast import Type
+from streamlog.syntax.ast import Atom, Not, Type
 
 _AT_ONCE = 50_000  # answers
+_MOST_FOR_KERNELS = 100_000_000  # bytes of files, whose rows take ten times as much in memory
 
 
 @frozen
@@ -58,7 +60,7 @@ def evaluate(engine: Engine, files: Sequence[Input], limits: Limits) -> Answers 
     if not engine.progress.independent or has_facts or schema.views:
         return None
     executor = DuckExecutor(engine.program.closed, engine.tables, limits)
-    if not _by_queries(executor):
+    if not _by_queries(executor, sum(file.path.stat().st_size for file in files)):
         return None
     streams: dict[str, Loaded] = {}
     for stream in engine.schema.streams:
@@ -72,11 +74,27 @@ def evaluate(engine: Engine, files: Sequence[Input], limits: Limits) -> Answers 
     return Answers(executor, streams, executor.at_once(given, latest))
 
 
-def _by_queries(executor: DuckExecutor) -> bool:
-    """Whether kernels have nothing to do with rows of streams."""
+def _by_queries(executor: DuckExecutor, size: int) -> bool:
+    """Whether kernels have little or nothing to do with rows of streams. For them, all rows are in
+    memory at once."""
     is_temporal = executor.schema.is_temporal
     temporal = [s for s in executor.stages if any(map(is_temporal, s.preds))]
-    return bool(temporal) and all(s.strategy is not Strategy.KERNEL for s in temporal)
+    kernels = [s for s in temporal if s.strategy is Strategy.KERNEL]
+    if not kernels:
+        return bool(temporal)
+    return size <= _MOST_FOR_KERNELS and all(_is_by_row(executor, s) for s in kernels)
+
+
+def _is_by_row(executor: DuckExecutor, stage: Stage) -> bool:
+    """Whether each row of a stream is looked at by itself, and none is kept."""
+    schema = executor.schema
+    for component in stage.components:
+        for rule in (r for pred in component.preds for r in schema.rules_of.get(pred, ())):
+            read = [a.pred for a in rule.body if isinstance(a, Atom) and schema.is_temporal(a.pred)]
+            negates = any(isinstance(literal, Not) for literal in rule.body)
+            if len(read) != 1 or read[0] in component.preds or negates or rule.groups:
+                return False
+    return True
 
 
 def _loaded(engine: Engine, db: Database, stream: str, files: Sequence[Input]) -> Loaded | None:

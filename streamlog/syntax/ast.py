@@ -178,6 +178,7 @@ class Column:
     optional: bool = False  # a value may be missing
     ends: tuple[str, str] | None = None  # `valid: since..until`: two columns, one interval
     is_row: bool = False  # the number of the row in its file
+    is_arrival: bool = False  # when the row arrived, by the engine's clock
     span: Span = _span()
 
     def __attrs_post_init__(self) -> None:
@@ -185,6 +186,10 @@ class Column:
             raise ValueError("the number of a row is an int, and not in the data")
         if self.ends and (self.type or self.optional or self.low or self.path or self.is_row):
             raise ValueError("an interval is two columns, and nothing else")
+        if self.is_arrival and (
+            self.type is not Type.TIME or self.optional or self.path or self.form or self.low
+        ):
+            raise ValueError("an arrival is a plain time")
         if self.optional and self.type is None:
             raise ValueError("a column without a type is not optional")
         if self.form is not None and self.type is not Type.TIME:

@@ -409,7 +409,7 @@ def _column(column: ast.Column) -> str:
     text += "?" * column.optional
     if column.low is not None and column.high is not None:
         text += f" {_const(column.low)}..{_const(column.high)}"
-    text += " row" * column.is_row
+    text += " row" * column.is_row + " arrival" * column.is_arrival
     return text if column.path is None else _with_path(text, column.path)
 
 

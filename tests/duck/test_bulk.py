@@ -295,3 +295,26 @@ def test_a_profile_is_of_rules(seen: list[bool]) -> None:
     write("s.csv", "end,begin,n", [f"{time(60)},{time(0)},1"])
     run("a", "--input", "s=s.csv", "--profile", program=RELATED)
     assert seen == []
+
+
+def test_kernels_that_look_at_each_row_by_itself(
+    seen: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("risk.py").write_text("def risk(n: int, x: float) -> float:\n    return n * x\n")
+    write(
+        "s.csv",
+        "T,area,n,x,d,b",
+        [f"{time(i)},a{i % 3},{i % 7},{i / 8},300,true" for i in range(99)],
+    )
+    program = PROGRAM.split("output")[0] + (
+        'function risk(int, float): float from "risk.py".\n'
+        "output o, high.\n"
+        "o(T, A, risk(N, X)) <- s(T, A, N, X, _, _), risk(N, X) > 1.0.\n"
+        "high(floor(T, 1min), A, max(R)) <- o(T, A, R).\n"
+    )
+    args = ("--allow-python", "--input", "s=s.csv")
+    assert len(both(*args, program=program)["o"]) > 50
+    assert seen == [True]
+    monkeypatch.setattr(bulk, "_MOST_FOR_KERNELS", 100)
+    both(*args, program=program)
+    assert seen == [True, False]

@@ -36,6 +36,7 @@ from streamlog.syntax.ast import (
     Not,
     Rule,
     Term,
+    Type,
     Var,
     branches,
 )
@@ -270,6 +271,7 @@ def _with_ranges(
         ranges=dict(_ranges(body, schema, by_facts)),
         definitions=dict(_definitions(body, clocks)),
         by_facts=by_facts,
+        is_time=lambda name: name in clocks or types.variable(rule, name) == {Type.TIME},
         relations=relations,
     )
     at_head = Comparison("=", Var(HEAD, span=head.span), head, span=head.span)
