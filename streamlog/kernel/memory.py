@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 from streamlog.kernel import stores
@@ -124,6 +125,24 @@ class Memory:
             for position, value in zip(places, row, strict=True):
                 values[position] = value
             yield tuple(values)
+
+    def history(self, frontiers: Frontiers) -> Mapping[str, tuple[int, list[Row]]]:
+        """By predicate, from when on some index has all rows with all their values, and these."""
+        found: dict[str, tuple[int, list[Row]]] = {}
+        for index in self.plan.indexes:
+            pred, readers = index.pred, self.plan.readers[index]
+            is_whole = index.known(self.plan.arity[pred]) == {*range(self.plan.arity[pred])}
+            is_all = pred in self.temporal and pred not in self.plan.improving and not index.where
+            is_all = is_all and index.store is not Store.EARLIEST
+            if not (is_whole and is_all) or frontiers.elsewhere(readers):
+                continue
+            since = frontiers.horizon(readers)
+            if old := self.plan.thinned.get(index):
+                since = max(since, frontiers.horizon(old.readers))
+            if pred not in found or since < found[pred][0]:
+                rows = dict.fromkeys(row for row in self.rows(index) if row[0] >= since)
+                found[pred] = since, sorted(rows, key=itemgetter(0))
+        return found
 
     def save(self, frontiers: Frontiers) -> dict[str, list[Row]]:
         self.forget(frontiers, exactly=True)

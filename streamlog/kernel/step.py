@@ -414,6 +414,26 @@ class Kernel:
     def size(self) -> int:
         return self._memory.size()
 
+    def history(self, progress: Mapping[str, int]) -> Mapping[str, tuple[int, list[Row]]]:
+        """By predicate, from when on all of its rows are in memory with all their values, and
+        these rows, if `progress` is that of the last step."""
+        self._frontiers.move(progress)
+        return self._memory.history(self._frontiers)
+
+    def complete(self, pred: str, progress: Mapping[str, int]) -> int:
+        """The time before which all of a predicate is decided by a step with this progress."""
+        self._frontiers.move(progress)
+        return self._frontiers.complete(pred)
+
+    def foresight(self, pred: str) -> int:
+        """How far beyond the progress of its streams a predicate is complete."""
+        return self._frontiers.foresight(pred)
+
+    @property
+    def last(self) -> int:
+        """The latest time that anything has spoken of."""
+        return self._last
+
     def save(self) -> Mapping[str, list[Row]]:
         saved = self._memory.save(self._frontiers)
         return {**saved, "started": [(int(self._started), self._last)]}

@@ -1,0 +1,282 @@
+"""From one version of a program to the next, with the state there is.
+
+What means the same goes on as it is (`control.layers`). What is new or means something else is
+worked out from the history that the state has: the rows that some rule still needs, those of
+streams that declare `keep`, or those that a source was read for again. `control.warm` says from when
+on that is the same as if the new version had run from the beginning.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from attrs import evolve, frozen
+
+from streamlog.analysis.builtins import TICK
+from streamlog.compiler import Planned
+from streamlog.control.layers import NEVER, Known, Layer, Layers, heads, narrowed, read_by
+from streamlog.control.warm import Warm, warm
+from streamlog.kernel import Kernel
+from streamlog.runtime.executor import BEGIN, Limits, Row
+
+_NOTHING: Mapping[str, Known] = {}
+
+
+class Fate(enum.Enum):
+    """What becomes of a predicate."""
+
+    UNCHANGED = "unchanged"  # its state goes on
+    REBUILT = "rebuilt"  # from the rows there are
+    REPLAYED = "replayed"  # from its source
+    REMOVED = "removed"
+
+
+@frozen
+class Entry:
+    name: str
+    fate: Fate
+    is_output: bool
+    is_new: bool = False
+    warm: Warm = Warm(BEGIN)  # from when on it is complete
+    answers: int = BEGIN  # from when on answers are given
+    answered: int = BEGIN  # of an output: before this the old version has answered
+
+
+@frozen
+class Change:
+    layers: Layers
+    entries: tuple[Entry, ...]
+
+
+def change(
+    old: Layers,
+    new: Layer,
+    outputs: Collection[str],
+    tables: Mapping[str, Sequence[Row]],
+    altered: Iterable[str] = (),
+    more: Mapping[str, Known] = _NOTHING,
+    limits: Limits | None = None,
+) -> Change:
+    """`outputs` are the answers of the new version, `altered` inputs whose rows are others than
+    before, `more` what is known of streams besides."""
+    program, plan = new.program, new.program.plan
+    schema, defined = program.schema, heads(plan)
+    available = {
+        layer.names[name]: layer for layer in reversed(old.layers) for name in layer.owned
+    }
+    known = {**old.known()}
+    known.update((n, k) for n, k in more.items() if n not in known or k.since < known[n].since)
+    altered = {*altered, *_altered(old.current.program, old.current.names, program, new.names)}
+    touched = _resting_on(program, altered)
+
+    def is_same(name: str) -> bool:
+        return new.names[name] in available and name not in touched
+
+    needed, waiting = set[str](), {n for n in outputs if n in defined}
+    while waiting:
+        name = waiting.pop()
+        if name not in needed:
+            needed.add(name)
+            if not (schema.is_temporal(name) and is_same(name)):
+                waiting |= read_by(plan, {name}) & defined
+    static = {name for name in needed if not schema.is_temporal(name)}
+    same = {name for name in needed - static if is_same(name)}
+    anew = frozenset(needed - static - same)
+
+    since = _since(schema.timelines, schema.streams, known, altered, old)
+    for name in same:
+        since[name] = known[new.names[name]].since
+    again = _again(program, anew, same, since)  # of the same, what is better worked out once more
+    at = warm(program, {*anew, *again}, since)
+    made = _made(program, new, frozenset({*anew, *again}), since, known, old, tables, limits)
+
+    layers = _narrowed(old.layers, {new.names[name] for name in same})
+    if anew:
+        starts = {name: at[name].at for name in anew if at[name].at > BEGIN}
+        layers.append(evolve(new, preds=anew, warm=starts))
+    result = Layers(layers, tables, limits, current=new)
+    for layer, kernel in zip(result.layers, result.kernels, strict=True):
+        if layer.program is program:
+            kernel.load(made.kernel.save())
+        else:
+            kernel.load(next(k.save() for p, k in _kernels(old) if p is layer.program))
+    result.stepped, result.latest = _stepped(old, schema.timelines), old.latest
+    result.carry(old)
+    entries = []
+    for name in sorted(needed):
+        entry = _entry(name, new.names[name], name in outputs, at.get(name) if name in anew else None, old, more)
+        entries.append(entry)
+        if name in static:
+            result.static[name] = list(old.static.get(name, ()))
+            result.due[name] = list(made.found.get(name, ()))
+        elif name in outputs:
+            _release(result, old, entry, made.found.get(name, ()) if name in anew else ())
+    gone = old.current.program.contract.outputs
+    entries += (Entry(n, Fate.REMOVED, True) for n in gone if n not in outputs)
+    return Change(result, tuple(entries))
+
+
+def _release(result: Layers, old: Layers, entry: Entry, rows: Iterable[Row]) -> None:
+    """From when on an output is given, and what of it is known already."""
+    name = entry.name
+    if entry.fate is Fate.UNCHANGED:
+        if name in old.before:
+            result.before[name] = old.before[name]
+        if name in old.due:
+            result.due[name] = old.due[name]
+        if entry.answers > BEGIN:
+            result.before[name] = max(entry.answers, result.before.get(name, BEGIN))
+        return
+    if entry.answers > BEGIN:
+        result.before[name] = entry.answers
+    result.due[name] = [row for row in rows if row[0] >= entry.answers]
+
+
+def _entry(
+    name: str,
+    meaning: str,
+    is_output: bool,
+    at: Warm | None,
+    old: Layers,
+    more: Mapping[str, Known],
+) -> Entry:
+    was = name in old.current.program.contract.outputs
+    is_new = name not in old.current.names
+    if at is None:
+        answered = BEGIN if was or not is_output else old.answered(meaning)
+        return Entry(name, Fate.UNCHANGED, is_output, is_new, Warm(answered), answered)
+    fate = Fate.REPLAYED if more else Fate.REBUILT
+    answered = old.answered(old.current.names[name]) if was and is_output else BEGIN
+    return Entry(name, fate, is_output, is_new, at, max(at.at, answered), answered)
+
+
+def _altered(
+    old: Planned, before: Mapping[str, str], new: Planned, after: Mapping[str, str]
+) -> Iterable[str]:
+    """The streams, and their views, that are no longer what they were."""
+    for name in new.schema.timelines:
+        stream = new.schema.stream_of(name)
+        if name in before and (
+            before[name] != after[name]
+            or old.schema.stream_of(name) != stream
+            or old.schema.elsewhere.get(name) != new.schema.elsewhere.get(name)
+        ):
+            yield name
+
+
+def _resting_on(program: Planned, altered: set[str]) -> set[str]:
+    """The predicates that rest on these inputs."""
+    found = set(altered)
+    while True:
+        more = {
+            name
+            for name in heads(program.plan) - found
+            if read_by(program.plan, {name}) & found
+        }
+        if not more:
+            return found
+        found |= more
+
+
+def _since(
+    timelines: Iterable[str],
+    streams: Iterable[str],
+    known: Mapping[str, Known],
+    altered: set[str],
+    old: Layers,
+) -> dict[str, int]:
+    """From when on all rows of the streams are known. What the old version did not read comes from
+    its beginning."""
+    before = old.current.program.schema.timelines
+    found = {n: known[n].since if n in known else BEGIN for n in timelines if n in before}
+    found |= {n: BEGIN for n in timelines if n not in before}
+    found |= {n: old.after(n) for n in altered if n in found and n in before}
+    found[TICK] = max((found[n] for n in streams), default=BEGIN)
+    return found
+
+
+def _again(
+    program: Planned, anew: Iterable[str], same: set[str], since: Mapping[str, int]
+) -> set[str]:
+    """The unchanged predicates of which more of the past can be worked out than is in memory."""
+    if not same:
+        return set()
+    schema, defined = program.schema, heads(program.plan)
+    temporal = {name for name in defined if schema.is_temporal(name)}
+    inputs = {n: at for n, at in since.items() if n not in temporal}
+    at = warm(program, temporal, inputs)
+    found, waiting = set[str](), read_by(program.plan, set(anew)) & same
+    while waiting:
+        name = waiting.pop()
+        if name not in found and (name not in since or at[name].at < since[name]):
+            found.add(name)
+            waiting |= read_by(program.plan, {name}) & temporal
+    return found
+
+
+@frozen
+class _Made:
+    kernel: Kernel
+    found: Mapping[str, list[Row]]
+
+
+def _made(
+    program: Planned,
+    new: Layer,
+    preds: frozenset[str],
+    since: Mapping[str, int],
+    known: Mapping[str, Known],
+    old: Layers,
+    tables: Mapping[str, Sequence[Row]],
+    limits: Limits | None,
+) -> _Made:
+    """A kernel that has seen the history there is, and what it found."""
+    plan = narrowed(program, preds | _static(program))
+    kernel = Kernel(evolve(program, plan=plan), tables, limits)
+    read = {p for c in plan.components for p in c.preds} - preds
+    rows: dict[str, Sequence[Row]] = {}
+    for name in read - {TICK}:
+        if program.schema.is_temporal(name):
+            key = name if name in program.schema.timelines else new.names[name]
+            if key in known and known[key].since <= since.get(name, BEGIN):
+                rows[name] = known[key].rows
+    # `tick` sees the rows of all streams, and time goes as far as they do.
+    for name in program.schema.streams:
+        if name in known and known[name].since <= since[name]:
+            rows.setdefault(name, known[name].rows)
+    last = max((k.last for k in old.kernels), default=BEGIN)
+    found = kernel.step(rows, _stepped(old, program.schema.timelines), last)
+    return _Made(kernel, {name: list(some) for name, some in found.items()})
+
+
+def _static(program: Planned) -> frozenset[str]:
+    return frozenset(n for n in heads(program.plan) if not program.schema.is_temporal(n))
+
+
+def _stepped(old: Layers, timelines: Iterable[str]) -> dict[str, int]:
+    return {name: old.stepped.get(name, BEGIN) for name in timelines}
+
+
+def _narrowed(layers: Sequence[Layer], wanted: set[str]) -> list[Layer]:
+    """Of the layers, newest last, what these meanings rest on."""
+    found: list[Layer] = []
+    for layer in reversed(layers):
+        preds, waiting = set[str](), {n for n in layer.owned if layer.names[n] in wanted}
+        while waiting:
+            name = waiting.pop()
+            if name not in preds:
+                preds.add(name)
+                waiting |= read_by(layer.program.plan, {name}) & layer.owned
+        if preds:
+            made = evolve(layer, preds=frozenset(preds))
+            wanted = wanted | {*made.given.values()}
+            found.append(made)
+    return found[::-1]
+
+
+def _kernels(old: Layers) -> Iterable[tuple[Planned, Kernel]]:
+    return [(layer.program, k) for layer, k in zip(old.layers, old.kernels, strict=True)]
+
+
+__all__ = ["NEVER", "Change", "Entry", "Fate", "change"]
