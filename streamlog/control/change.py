@@ -2,8 +2,8 @@
 
 What means the same goes on as it is (`control.layers`). What is new or means something else is
 worked out from the history that the state has: the rows that some rule still needs, those of
-streams that declare `keep`, or those that a source was read for again. `control.warm` says from when
-on that is the same as if the new version had run from the beginning.
+streams that declare `keep`, or those that a source was read for again. `control.warm` says from
+when on that is the same as if the new version had run from the beginning.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from streamlog.analysis.builtins import TICK
 from streamlog.compiler import Planned
 from streamlog.control.layers import NEVER, Known, Layer, Layers, heads, narrowed, read_by
-from streamlog.control.warm import Warm, warm
+from streamlog.control.warm import WHOLE, Warm, warm
 from streamlog.kernel import Kernel
 from streamlog.runtime.executor import BEGIN, Limits, Row
 
@@ -27,6 +27,7 @@ class Fate(enum.Enum):
     """What becomes of a predicate."""
 
     UNCHANGED = "unchanged"  # its state goes on
+    RENAMED = "renamed"  # so does that of a predicate with another name
     REBUILT = "rebuilt"  # from the rows there are
     REPLAYED = "replayed"  # from its source
     REMOVED = "removed"
@@ -38,7 +39,7 @@ class Entry:
     fate: Fate
     is_output: bool
     is_new: bool = False
-    warm: Warm = Warm(BEGIN)  # from when on it is complete
+    warm: Warm = WHOLE  # from when on it is complete
     answers: int = BEGIN  # from when on answers are given
     answered: int = BEGIN  # of an output: before this the old version has answered
 
@@ -62,9 +63,7 @@ def change(
     before, `more` what is known of streams besides."""
     program, plan = new.program, new.program.plan
     schema, defined = program.schema, heads(plan)
-    available = {
-        layer.names[name]: layer for layer in reversed(old.layers) for name in layer.owned
-    }
+    available = {layer.names[name]: layer for layer in reversed(old.layers) for name in layer.owned}
     known = {**old.known()}
     known.update((n, k) for n, k in more.items() if n not in known or k.since < known[n].since)
     altered = {*altered, *_altered(old.current.program, old.current.names, program, new.names)}
@@ -93,7 +92,8 @@ def change(
 
     layers = _narrowed(old.layers, {new.names[name] for name in same})
     if anew:
-        starts = {name: at[name].at for name in anew if at[name].at > BEGIN}
+        starts = {**since, **{name: found.at for name, found in at.items()}}
+        starts = {name: start for name, start in starts.items() if start > BEGIN}
         layers.append(evolve(new, preds=anew, warm=starts))
     result = Layers(layers, tables, limits, current=new)
     for layer, kernel in zip(result.layers, result.kernels, strict=True):
@@ -101,11 +101,18 @@ def change(
             kernel.load(made.kernel.save())
         else:
             kernel.load(next(k.save() for p, k in _kernels(old) if p is layer.program))
-    result.stepped, result.latest = _stepped(old, schema.timelines), old.latest
-    result.carry(old)
+    result.carry(old, _stepped(old, schema.timelines))
+    result.released({new.names[n]: rows for n, rows in made.found.items() if n in anew})
     entries = []
     for name in sorted(needed):
-        entry = _entry(name, new.names[name], name in outputs, at.get(name) if name in anew else None, old, more)
+        entry = _entry(
+            name,
+            new.names[name],
+            name in outputs,
+            at.get(name) if name in anew else None,
+            old,
+            more,
+        )
         entries.append(entry)
         if name in static:
             result.static[name] = list(old.static.get(name, ()))
@@ -120,16 +127,12 @@ def change(
 def _release(result: Layers, old: Layers, entry: Entry, rows: Iterable[Row]) -> None:
     """From when on an output is given, and what of it is known already."""
     name = entry.name
-    if entry.fate is Fate.UNCHANGED:
-        if name in old.before:
-            result.before[name] = old.before[name]
-        if name in old.due:
-            result.due[name] = old.due[name]
-        if entry.answers > BEGIN:
-            result.before[name] = max(entry.answers, result.before.get(name, BEGIN))
-        return
     if entry.answers > BEGIN:
         result.before[name] = entry.answers
+    elif name in old.before:
+        result.before[name] = old.before[name]
+    if entry.fate is Fate.UNCHANGED and entry.answers == BEGIN:
+        rows = old.due.get(name, ())
     result.due[name] = [row for row in rows if row[0] >= entry.answers]
 
 
@@ -141,14 +144,18 @@ def _entry(
     old: Layers,
     more: Mapping[str, Known],
 ) -> Entry:
-    was = name in old.current.program.contract.outputs
-    is_new = name not in old.current.names
-    if at is None:
-        answered = BEGIN if was or not is_output else old.answered(meaning)
-        return Entry(name, Fate.UNCHANGED, is_output, is_new, Warm(answered), answered)
-    fate = Fate.REPLAYED if more else Fate.REBUILT
-    answered = old.answered(old.current.names[name]) if was and is_output else BEGIN
-    return Entry(name, fate, is_output, is_new, at, max(at.at, answered), answered)
+    before = old.current.names.get(name)
+    was = is_output and name in old.current.program.contract.outputs
+    answered = old.answered(before) if was and before is not None else BEGIN
+    if at is not None:
+        fate = Fate.REPLAYED if more else Fate.REBUILT
+        return Entry(name, fate, is_output, before is None, at, max(at.at, answered), answered)
+    if before == meaning and (was or not is_output):
+        return Entry(name, Fate.UNCHANGED, is_output)
+    # What has been made until now was not given under this name, if at all.
+    answered = max(answered, old.answered(meaning))
+    fate = Fate.UNCHANGED if before == meaning else Fate.RENAMED
+    return Entry(name, fate, is_output, before is None, Warm(answered), answered, answered)
 
 
 def _altered(
@@ -170,9 +177,7 @@ def _resting_on(program: Planned, altered: set[str]) -> set[str]:
     found = set(altered)
     while True:
         more = {
-            name
-            for name in heads(program.plan) - found
-            if read_by(program.plan, {name}) & found
+            name for name in heads(program.plan) - found if read_by(program.plan, {name}) & found
         }
         if not more:
             return found

@@ -39,7 +39,7 @@ class Layer:
 
     program: Planned = field(repr=False)
     preds: frozenset[str] | None = None
-    warm: Mapping[str, int] = field(factory=dict)  # by predicate, from when on it is complete
+    warm: Mapping[str, int] = field(factory=dict)  # by predicate, from when on all of it is known
     text: Mapping[str, object] | None = field(default=None, repr=False)  # what to compile it from
 
     @cached_property
@@ -141,7 +141,7 @@ class Layers:
                 is_static = not layer.program.schema.is_temporal(name)
                 if rows and (name in layer.owned or is_static):
                     made.setdefault(layer.names[name], rows)
-        self._released(made)
+        self.released(made)
         return {
             name: rows
             for name, meaning in self.current.names.items()
@@ -167,9 +167,7 @@ class Layers:
             found = [row for row in found if row[0] >= before]
         return found
 
-    def _arrived(
-        self, arrived: Mapping[str, Sequence[Row]], progress: Mapping[str, int]
-    ) -> None:
+    def _arrived(self, arrived: Mapping[str, Sequence[Row]], progress: Mapping[str, int]) -> None:
         self.stepped = dict(progress)
         for name, at in progress.items():
             rows = arrived.get(name, ())
@@ -180,11 +178,12 @@ class Layers:
             kept = self._edge.get(name, [])
             self._edge[name] = [*(kept if kept and kept[0][0] == at else ()), *last]
 
-    def _released(self, made: Mapping[str, Sequence[Row]]) -> None:
+    def released(self, made: Mapping[str, Sequence[Row]]) -> None:
+        """Take note of how far rows have come, by what their predicates mean."""
         if self.latest is None:
             return
         temporal = {layer.names[name] for layer in self.layers for name in layer.owned}
-        for meaning in temporal & made.keys():
+        for meaning in (m for m in temporal & made.keys() if made[m]):
             latest = max(map(_time, made[meaning]))
             self.latest[meaning] = max(latest, self.latest.get(meaning, BEGIN))
 
@@ -206,17 +205,19 @@ class Layers:
             histories = kernel.history(self.stepped)
             for name in layer.owned:
                 ahead = max(0, kernel.foresight(name))
-                found.setdefault(layer.names[name], Known(self._after(layer.names[name], last, ahead)))
+                found.setdefault(
+                    layer.names[name], Known(self._after(layer.names[name], last, ahead))
+                )
             for name, (since, rows) in histories.items():
                 key = name if name in found else layer.names.get(name, "")
                 if name in several or key not in found or since >= found[key].since:
                     continue
-                if name in layer.owned or name in self.stepped:
-                    since = max(since, layer.warm.get(name, BEGIN))
+                since = max(since, layer.warm.get(name, BEGIN))
+                if since < found[key].since:
                     found[key] = Known(since, [row for row in rows if row[0] >= since])
         for layer in self.layers:
-            for name, warm in layer.warm.items():
-                key = layer.names[name]
+            for name in layer.warm.keys() & layer.owned:
+                key, warm = layer.names[name], layer.warm[name]
                 found[key] = Known(max(found[key].since, warm), found[key].rows)
         return found
 
@@ -235,9 +236,11 @@ class Layers:
                     return max(complete, self._after(meaning, kernel.last, ahead))
         return BEGIN
 
-    def carry(self, old: Layers) -> None:
+    def carry(self, old: Layers, stepped: Mapping[str, int]) -> None:
         """What does not depend on the version."""
-        self._edge = {name: old._edge.get(name, []) for name in self.stepped}
+        self.stepped = dict(stepped)
+        self.latest = None if old.latest is None else dict(old.latest)
+        self._edge = {name: old._edge.get(name, []) for name in stepped}
 
     def _after(self, key: str, last: int, ahead: int) -> int:
         """Later than every row so far; where there was none, all are known."""

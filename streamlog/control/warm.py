@@ -1,8 +1,8 @@
 """From when on predicates are complete that are worked out anew from the history there is.
 
-    pc_alarm(T, A) <- pre_alarm(T, A), not (report(T1, A), T - 5min <= T1, T1 < T).
-        reads `report` 5 minutes back. If all of its rows are known from 08:07 on, then all answers
-        from 08:12 on are right.
+pc_alarm(T, A) <- pre_alarm(T, A), not (report(T1, A), T - 5min <= T1, T1 < T).
+    reads `report` 5 minutes back. If all of its rows are known from 08:07 on, then all answers
+    from 08:12 on are right.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ class Warm:
     because: Because | None = None
 
 
+WHOLE = Warm(BEGIN)
+
+
 def warm(program: Planned, anew: Iterable[str], since: Mapping[str, int]) -> dict[str, Warm]:
     """Of the predicates that are worked out anew. `since` says from when on all rows are known of
     each other predicate with timestamps.
@@ -40,7 +43,7 @@ def warm(program: Planned, anew: Iterable[str], since: Mapping[str, int]) -> dic
     What looks back into its own past, and does not begin with all of it, is never complete.
     """
     wanted = set(anew)
-    found = dict.fromkeys(wanted, Warm(BEGIN))
+    found = dict.fromkeys(wanted, WHOLE)
     times = [t for t in program.times if t.rule.head.pred in wanted and t.can_fire]
     changed = True
     for number in range(2 * len(wanted) + 2):
@@ -67,5 +70,3 @@ def _needs(goal: Goal, known: int, since: Mapping[str, int]) -> int:
     if any(at == BEGIN for at, _ in ways):
         return BEGIN
     return min(NEVER if back is None or at >= NEVER else at - back for at, back in ways)
-
-
