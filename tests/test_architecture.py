@@ -31,6 +31,7 @@ LAYERS = (
     ("runtime",),
     ("kernel",),
     ("duck", "spark"),
+    ("control",),
     ("app",),
     ("notebook",),
 )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EVERY = 10_000  # rows between two steps of the local engine
 # What only one engine has a use for.
-_LOCAL = ("every", "profile")
+_LOCAL = ("every", "profile", "withheld")
 _SPARK = ("partition", "files_per_batch", "kind", "master", "conf", "packages")
 
 
@@ -128,6 +128,12 @@ _SPARK = ("partition", "files_per_batch", "kind", "master", "conf", "packages")
     "--errors", metavar="PATH", help="With --on-error skip: write what was left out here."
 )
 @click.option(
+    "--withheld",
+    metavar="PATH",
+    help="Local, after an upgrade: write answers here that are earlier than what is known to be "
+    "complete.",
+)
+@click.option(
     "--follow",
     is_flag=True,
     help="Read rows as they come, until interrupted: on Spark the files of folders as they appear, "
@@ -206,7 +212,7 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
         raise click.UsageError("--errors is for --on-error skip")
     options["limits"] = limits_of(options)
     places = (*options["inputs"], *options["outputs"], options["rejects"], options["late"])
-    places = (*places, options["errors"])
+    places = (*places, options["errors"], options["withheld"])
     with _hiding([place for place in places if place]):
         from streamlog.app.run_base import Options, execute
 

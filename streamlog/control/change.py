@@ -15,7 +15,16 @@ from attrs import evolve, frozen
 
 from streamlog.analysis.builtins import TICK
 from streamlog.compiler import Planned
-from streamlog.control.layers import NEVER, Known, Layer, Layers, heads, narrowed, read_by
+from streamlog.control.layers import (
+    NEVER,
+    Known,
+    Layer,
+    Layers,
+    heads,
+    narrowed,
+    read_by,
+    time_of,
+)
 from streamlog.control.warm import WHOLE, Warm, warm
 from streamlog.kernel import Kernel
 from streamlog.runtime.executor import BEGIN, Limits, Row
@@ -133,7 +142,7 @@ def _release(result: Layers, old: Layers, entry: Entry, rows: Iterable[Row]) -> 
         result.before[name] = old.before[name]
     if entry.fate is Fate.UNCHANGED and entry.answers == BEGIN:
         rows = old.due.get(name, ())
-    result.due[name] = [row for row in rows if row[0] >= entry.answers]
+    result.due[name] = [row for row in rows if time_of(row) >= entry.answers]
 
 
 def _entry(

@@ -28,7 +28,7 @@ from streamlog.plan.steps import Plan
 from streamlog.runtime.executor import BEGIN, END, Cost, Limits, Row
 from streamlog.runtime.query import in_order
 
-_time: Any = itemgetter(0)
+time_of: Any = itemgetter(0)
 NEVER = END  # complete from then on: at no time
 
 
@@ -172,7 +172,7 @@ class Layers:
         for name, at in progress.items():
             rows = arrived.get(name, ())
             if rows and self.latest is not None:
-                latest = max(map(_time, rows))
+                latest = max(map(time_of, rows))
                 self.latest[name] = max(latest, self.latest.get(name, BEGIN))
             last = takewhile(lambda row, at=at: row[0] == at, reversed(rows))  # type: ignore[misc]
             kept = self._edge.get(name, [])
@@ -184,7 +184,7 @@ class Layers:
             return
         temporal = {layer.names[name] for layer in self.layers for name in layer.owned}
         for meaning in (m for m in temporal & made.keys() if made[m]):
-            latest = max(map(_time, made[meaning]))
+            latest = max(map(time_of, made[meaning]))
             self.latest[meaning] = max(latest, self.latest.get(meaning, BEGIN))
 
     # -------------------------------------------------------------------------- history
@@ -214,7 +214,7 @@ class Layers:
                     continue
                 since = max(since, layer.warm.get(name, BEGIN))
                 if since < found[key].since:
-                    found[key] = Known(since, [row for row in rows if row[0] >= since])
+                    found[key] = Known(since, [row for row in rows if time_of(row) >= since])
         for layer in self.layers:
             for name in layer.warm.keys() & layer.owned:
                 key, warm = layer.names[name], layer.warm[name]
@@ -294,9 +294,12 @@ class Layers:
             self.kernels[0].load(saved)
             self.latest = None
             return
-        pairs = {what: dict(saved[what]) for what in ("before", "stepped", "latest")}
-        self.before, self.stepped = pairs["before"], pairs["stepped"]  # type: ignore[assignment]
-        self.latest = pairs["latest"] if saved["recorded"][0][0] else None  # type: ignore[assignment]
+        pairs: Any = {
+            what: {row[0]: row[1] for row in saved[what]}
+            for what in ("before", "stepped", "latest")
+        }
+        self.before, self.stepped = pairs["before"], pairs["stepped"]
+        self.latest = pairs["latest"] if saved["recorded"][0][0] else None
         for what, tables in self._tables():
             start = f"{what} "
             tables.clear()

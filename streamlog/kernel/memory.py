@@ -15,6 +15,7 @@ from streamlog.runtime.frontier import Frontiers
 from streamlog.runtime.indexes import fill
 from streamlog.syntax.ast import Var
 
+_time: Any = itemgetter(0)
 _LEAST = 500  # rows that are not worth going through
 
 
@@ -140,8 +141,8 @@ class Memory:
             if old := self.plan.thinned.get(index):
                 since = max(since, frontiers.horizon(old.readers))
             if pred not in found or since < found[pred][0]:
-                rows = dict.fromkeys(row for row in self.rows(index) if row[0] >= since)
-                found[pred] = since, sorted(rows, key=itemgetter(0))
+                rows = (row for row in self.rows(index) if _time(row) >= since)
+                found[pred] = since, sorted(dict.fromkeys(rows), key=_time)
         return found
 
     def save(self, frontiers: Frontiers) -> dict[str, list[Row]]:
