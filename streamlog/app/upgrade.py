@@ -43,9 +43,9 @@ START = "start"
 @python_option
 @click.pass_context
 def command(ctx: click.Context, /, checkpoint: str, program: str, **options: Any) -> None:
-    """Let a checkpoint of `run --engine local` go on with another version of its program.
+    """Go on with another version of a program.
 
-    What means the same goes on in the state that it has. What is new or means something else is
+    CHECKPOINT is the folder of a run with --engine local, NEW the program to go on with. What means the same goes on in the state that it has. What is new or means something else is
     worked out from the rows that are still known, and answers are given from the time on from
     which they are certain to be complete. Nothing is released twice, and nothing that was
     released is taken back. The table says what becomes of each predicate.

@@ -108,7 +108,7 @@ def test_answers_wait_until_they_are_certain(run, write, stopped: Path) -> None:
     more = RULES.replace("pc_alarm, busy", "pc_alarm, busy, quiet")
     write(
         "new.slog",
-        f"{more}quiet(T, A) <- report(T, A), not (pre_alarm(T1, A), T - 8min <= T1, T1 <= T).\n",
+        f"{more}quiet(T, A) <- report(T, A), not (pre_alarm(T1, A), T - 3min <= T1, T1 <= T).\n",
     )
     done = run("upgrade", "state", "new.slog")
     assert done.exit_code == 0, done.output
@@ -146,6 +146,19 @@ def test_what_can_be_read_again_is_complete_at_once(run, write, stopped: Path) -
     outputs = [f"--output={name}=w-{name}.csv" for name in ("pc_alarm", "busy", "total")]
     assert run("run", "new.slog", *args, *outputs).exit_code == 0
     assert lines(stopped / "total.csv") == lines(stopped / "w-total.csv")
+
+
+def test_the_page_shows_what_is_printed(run, write, tmp_path: Path, repository: Path) -> None:
+    page = (repository / "docs" / "operations.md").read_text()
+    program = page.split("```slog file=airport.slog\n")[1].split("```")[0]
+    added, plan = page.split("the new version adds a third output:")[1].split("```text\n")[1:3]
+    write("old.slog", program)
+    feed(tmp_path)
+    run_following(tmp_path, "old.slog", *BOTH)
+    more = program.replace("pc_alarm, busy", "pc_alarm, busy, quiet")
+    write("new.slog", more + added.split("```")[0])
+    done = run("upgrade", "state", "new.slog", "--plan")
+    assert done.output.rsplit("nothing was changed", 1)[0] == plan.split("```")[0]
 
 
 def test_an_output_that_is_gone_ends(run, write, stopped: Path) -> None:
