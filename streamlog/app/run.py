@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EVERY = 10_000  # rows between two steps of the local engine
 # What only one engine has a use for.
-_LOCAL = ("every", "profile", "withheld")
+_LOCAL = ("every", "profile", "withheld", "upgrade")
 _SPARK = ("partition", "files_per_batch", "kind", "master", "conf", "packages")
 
 
@@ -92,6 +92,12 @@ _SPARK = ("partition", "files_per_batch", "kind", "master", "conf", "packages")
     metavar="DIR",
     type=click.Path(file_okay=False),
     help="Save the state in this folder, and resume from it after an interruption.",
+)
+@click.option(
+    "--upgrade",
+    is_flag=True,
+    help="Local: if the checkpoint is that of another version of the program, upgrade it first, as "
+    "`streamlog upgrade` does.",
 )
 @click.option(
     "--strict",

@@ -59,6 +59,7 @@ class Options:
     form: str
     no_header: bool
     checkpoint: str | None
+    upgrade: bool
     strict: bool
     every: int
     profile: bool

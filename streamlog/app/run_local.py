@@ -24,6 +24,7 @@ from streamlog.app.run_base import ERRORS, LATE, REJECTS, WITHHELD, Options, Run
 from streamlog.compiler import Program
 from streamlog.control.layers import Layers
 from streamlog.control.stored import executor, stored
+from streamlog.control.upgrade import old_program, upgrade
 from streamlog.kernel import Kernel
 from streamlog.runtime import checkpoint
 from streamlog.runtime.addresses import is_address, redacted
@@ -106,13 +107,30 @@ class LocalRun(Run):
 
     # ------------------------------------------------------------------------ preparing
 
-    def _engine(self) -> Engine:
+    def _table_rows(self) -> dict[str, list[Any]]:
         tables: dict[str, list[Any]] = {}
         for source in self.tables:
             checker = self.table_checkers.setdefault(
                 source.pred, Checker(self.program, source.pred)
             )
             tables.setdefault(source.pred, []).extend(read(source, checker))
+        return tables
+
+    def _upgraded(self, found: checkpoint.Stored, folder: Path) -> checkpoint.Stored | None:
+        """The checkpoint, though it be of another version of the program, as one of this."""
+        if found.program == fingerprint(self.program):
+            return found
+        from streamlog.app.upgrade import print_plan
+
+        allowed = self.options.allow_python
+        old = old_program(found, None, allowed)
+        made = upgrade(found, old, self.program, self._table_rows(), allow_python=allowed)
+        print_plan(made, to_errors=True)
+        made.write(folder)
+        return checkpoint.read(folder)
+
+    def _engine(self) -> Engine:
+        tables = self._table_rows()
         kernel: ExecutorFactory = partial(Kernel, profiled=self.options.profile)
         if self.checkpoint:
             known = self.found.extra if self.found else None
@@ -127,7 +145,7 @@ class LocalRun(Run):
         if self.found is None:
             return {}
         if self.found.program != fingerprint(self.program):
-            way_out = "`streamlog upgrade` goes on with what has not changed"
+            way_out = "`--upgrade`, or `streamlog upgrade`, goes on with what has not changed"
             reason = difference(self.program, self.found.program)
             raise CheckpointError(f"'{self.found.path}' {reason}: {way_out}")
         done = checkpoint.load(self.engine, folder, self.found)
@@ -181,6 +199,8 @@ class LocalRun(Run):
                 stack.enter_context(locked(self.checkpoint))
             files = stack.enter_context(Replacing())
             self.found = checkpoint.read(self.checkpoint) if self.checkpoint else None
+            if self.checkpoint and self.found and self.options.upgrade:
+                self.found = self._upgraded(self.found, self.checkpoint)
             self.engine = self._engine()
             self.answers = self.printing(partial(columns_of, self.engine))
             done = self._resume(self.checkpoint) if self.checkpoint else {}

@@ -45,10 +45,11 @@ START = "start"
 def command(ctx: click.Context, /, checkpoint: str, program: str, **options: Any) -> None:
     """Go on with another version of a program.
 
-    CHECKPOINT is the folder of a run with --engine local, NEW the program to go on with. What means the same goes on in the state that it has. What is new or means something else is
-    worked out from the rows that are still known, and answers are given from the time on from
-    which they are certain to be complete. Nothing is released twice, and nothing that was
-    released is taken back. The table says what becomes of each predicate.
+    CHECKPOINT is the folder of a run with --engine local, NEW the program to go on with. What
+    means the same goes on in the state that it has. What is new or means something else is worked
+    out from the rows that are still known, and answers are given from the time on from which they
+    are certain to be complete. Nothing is released twice, and nothing that was released is taken
+    back. The table says what becomes of each predicate.
 
     \b
     streamlog upgrade state new.slog --plan
@@ -126,14 +127,14 @@ def _upgrade(old: Program, new: Program, found: Any, options: dict[str, Any]) ->
 # ------------------------------------------------------------------------------------ printing
 
 
-def print_plan(made: Upgrade) -> None:
+def print_plan(made: Upgrade, *, to_errors: bool = False) -> None:
     from rich.text import Text
 
     from streamlog.app.render import console
     from streamlog.app.snippet import visible
     from streamlog.app.tables import flat, plain_table
 
-    out = console()
+    out = console(stderr=to_errors)
     table = plain_table("predicate", "state", "answers")
     entries = sorted(made.change.entries, key=lambda e: (not e.is_output, e.name))
     for entry in entries:
@@ -143,7 +144,8 @@ def print_plan(made: Upgrade) -> None:
         for reason in _reasons(entry, made):
             out.print(Text(visible(f"`{entry.name}`: {reason}")))
     for name, rows in sorted(made.dropped.items()):
-        click.echo(f"warning: {rows:,} rows of {name} that wait are lost: its columns are others")
+        lost = f"{rows:,} rows of {name} that wait are lost: its columns are others"
+        click.echo(f"warning: {lost}", err=to_errors)
 
 
 def _at(time: int, entry: Entry, made: Upgrade) -> str:

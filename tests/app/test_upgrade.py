@@ -79,7 +79,7 @@ def test_what_is_unchanged_goes_on_and_what_is_changed_is_right(run, write, stop
     before = {name: lines(stopped / f"{name}.csv") for name in ("pc_alarm", "busy")}
     assert before["pc_alarm"] and before["busy"]
     refused = run("run", "new.slog", *ARGS, *BOTH)
-    assert refused.exit_code == 2 and "`streamlog upgrade` goes on with" in refused.output
+    assert refused.exit_code == 2 and "`--upgrade`, or `streamlog upgrade`" in refused.output
     files = {
         p: p.read_bytes()
         for p in (stopped / "state").rglob("*")
@@ -101,6 +101,15 @@ def test_what_is_unchanged_goes_on_and_what_is_changed_is_right(run, write, stop
     new = after[len(before["pc_alarm"]) :]
     last = max(before["pc_alarm"])
     assert new == [a for a in whole(run, stopped, "new.slog", "pc_alarm") if a > last]
+
+
+def test_a_run_upgrades_when_it_starts(run, write, stopped: Path) -> None:
+    write("new.slog", RULES.replace("5min", "6min"))
+    feed(stopped)
+    done = run("run", "new.slog", *ARGS, *BOTH, "--upgrade")
+    assert done.exit_code == 0, done.output
+    assert "rebuilt" in done.output and "resuming after 30 rows" in done.output
+    assert lines(stopped / "busy.csv") == whole(run, stopped, "old.slog", "busy")
 
 
 def test_answers_wait_until_they_are_certain(run, write, stopped: Path) -> None:
