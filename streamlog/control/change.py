@@ -27,7 +27,9 @@ from streamlog.control.layers import (
 )
 from streamlog.control.warm import WHOLE, Warm, warm
 from streamlog.kernel import Kernel
+from streamlog.plan.steps import Index, Plan
 from streamlog.runtime.executor import BEGIN, Limits, Row
+from streamlog.runtime.frontier import Frontiers
 
 _NOTHING: Mapping[str, Known] = {}
 
@@ -96,8 +98,10 @@ def change(
     for name in same:
         since[name] = known[new.names[name]].since
     again = _again(program, anew, same, since)  # of the same, what is better worked out once more
-    at = warm(program, {*anew, *again}, since)
-    made = _made(program, new, frozenset({*anew, *again}), since, known, old, tables, limits)
+    anew_or_again = frozenset({*anew, *again})
+    found = _looked_up(new, anew_or_again, old, altered)
+    at = warm(program, anew_or_again, since, _by_reader(program, anew_or_again, found))
+    made = _made(new, anew_or_again, since, known, found, old, tables, limits)
 
     layers = _narrowed(old.layers, {new.names[name] for name in same})
     if anew:
@@ -235,17 +239,79 @@ class _Made:
     found: Mapping[str, list[Row]]
 
 
+@frozen
+class _Index:
+    """An index that the old version has as well."""
+
+    since: int  # from when on it has whatever is asked for
+    kernel: Kernel
+
+
+def _looked_up(
+    new: Layer, preds: frozenset[str], old: Layers, altered: Collection[str]
+) -> dict[Index, _Index]:
+    """The indexes of the new version, of predicates that it does not work out, that are there."""
+    program = new.program
+    plan = narrowed(program, preds)
+    frontiers = Frontiers(program.contract, program.schema)
+    frontiers.move(_stepped(old, program.schema.timelines))
+    found: dict[Index, _Index] = {}
+    for index in plan.indexes:
+        pred, readers = index.pred, plan.readers[index]
+        is_given = program.schema.is_temporal(pred) and pred not in {*preds, *altered, TICK}
+        if not is_given or 0 not in index.known(plan.arity[pred]) or pred in plan.improving:
+            continue
+        for layer, kernel in zip(old.layers, old.kernels, strict=True):
+            mine = kernel.plan.readers.get(index, ())
+            if not mine or layer.names.get(pred) != new.names[pred] or pred in layer.warm:
+                continue
+            if frontiers.elsewhere((*readers, *mine)) or pred in kernel.plan.improving:
+                continue
+            since = _reach(index, plan, frontiers, kernel, old.stepped)
+            if index not in found or since < found[index].since:
+                found[index] = _Index(since, kernel)
+    return found
+
+
+def _reach(
+    index: Index, plan: Plan, frontiers: Frontiers, kernel: Kernel, progress: Mapping[str, int]
+) -> int:
+    """From when on an index of the old version has what the new one asks for."""
+    asked, whole = kernel.reach(index, progress)
+    before, now = kernel.plan.thinned.get(index), plan.thinned.get(index)
+    if before is not None:
+        is_enough = now is not None and {*now.sufficient} <= {*before.sufficient}
+        if not is_enough or now is None or whole > frontiers.horizon(now.readers):
+            return whole
+    return BEGIN if asked <= frontiers.horizon(plan.readers[index]) else asked
+
+
+def _by_reader(
+    program: Planned, preds: frozenset[str], found: Mapping[Index, _Index]
+) -> dict[tuple[str, str], int]:
+    """By head and goal, from when on all that rules look up is there."""
+    plan = narrowed(program, preds)
+    since: dict[tuple[str, str], int] = {}
+    for index, readers in plan.readers.items():
+        for head in {reader.pred for reader in readers} - plan.closures.keys():
+            key = head, index.pred
+            begins = found[index].since if index in found else NEVER
+            since[key] = max(since.get(key, BEGIN), begins)
+    return since
+
+
 def _made(
-    program: Planned,
     new: Layer,
     preds: frozenset[str],
     since: Mapping[str, int],
     known: Mapping[str, Known],
+    there: Mapping[Index, _Index],
     old: Layers,
     tables: Mapping[str, Sequence[Row]],
     limits: Limits | None,
 ) -> _Made:
     """A kernel that has seen the history there is, and what it found."""
+    program = new.program
     plan = narrowed(program, preds | _static(program))
     kernel = Kernel(evolve(program, plan=plan), tables, limits)
     read = {p for c in plan.components for p in c.preds} - preds
@@ -255,6 +321,12 @@ def _made(
             key = name if name in program.schema.timelines else new.names[name]
             if key in known and known[key].since <= since.get(name, BEGIN):
                 rows[name] = known[key].rows
+    for index, held in there.items():
+        if index not in kernel.plan.readers:  # a closure goes without
+            continue
+        begins = since.get(index.pred, BEGIN)  # those from then on come now
+        before = [row for row in held.kernel.held(index) if time_of(row) < begins]
+        kernel.preload(index, before)
     # `tick` sees the rows of all streams, and time goes as far as they do.
     for name in program.schema.streams:
         if name in known and known[name].since <= since[name]:

@@ -7,11 +7,13 @@ pc_alarm(T, A) <- pre_alarm(T, A), not (report(T1, A), T - 5min <= T1, T1 < T).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
+from typing import Any
 
 from attrs import field, frozen
 
-from streamlog.analysis.time.reach import Goal
+from streamlog.analysis.time.reach import BranchTime, Goal
 from streamlog.compiler import Planned
 from streamlog.control.layers import NEVER
 from streamlog.runtime.executor import BEGIN
@@ -36,9 +38,17 @@ class Warm:
 WHOLE = Warm(BEGIN)
 
 
-def warm(program: Planned, anew: Iterable[str], since: Mapping[str, int]) -> dict[str, Warm]:
+_time: Any = itemgetter(0)
+Held = Mapping[tuple[str, str], int]
+_NONE: Held = {}
+
+
+def warm(
+    program: Planned, anew: Iterable[str], since: Mapping[str, int], held: Held = _NONE
+) -> dict[str, Warm]:
     """Of the predicates that are worked out anew. `since` says from when on all rows are known of
-    each other predicate with timestamps.
+    each other predicate with timestamps; `held`, by head and goal, from when on a rule can look
+    them up: it is enough if one positive goal of it is known, and the others are found from there.
 
     What looks back into its own past, and does not begin with all of it, is never complete.
     """
@@ -51,17 +61,36 @@ def warm(program: Planned, anew: Iterable[str], since: Mapping[str, int]) -> dic
         changed = False
         for time in times:
             head = time.rule.head.pred
-            for goal in time.goals:
-                pred = goal.atom.pred
-                known = found[pred].at if pred in wanted else since.get(pred, BEGIN)
-                at = _needs(goal, known, {**since, **{p: w.at for p, w in found.items()}})
-                if at > found[head].at:
-                    at = NEVER if endless else at
-                    found[head] = Warm(at, Because(time.rule, pred, known))
-                    changed = True
+            at, because = _of(time, {**since, **{p: w.at for p, w in found.items()}}, held)
+            if at > found[head].at:
+                found[head] = Warm(NEVER if endless else at, because)
+                changed = True
         if not changed:
             break
     return found
+
+
+def _of(time: BranchTime, since: Mapping[str, int], held: Held) -> tuple[int, Because | None]:
+    """From when on a conjunction has all of its rows, and because of which goal."""
+    head = time.rule.head.pred
+
+    def first(begins: Callable[[Goal], int], goal: Goal) -> tuple[int, Because]:
+        known = begins(goal)
+        return _needs(goal, known, since), Because(time.rule, goal.atom.pred, known)
+
+    def whole(goal: Goal) -> int:
+        return since.get(goal.atom.pred, BEGIN)
+
+    def looked_up(goal: Goal) -> int:
+        return min(whole(goal), held.get((head, goal.atom.pred), NEVER))
+
+    positive = [goal for goal in time.goals if not goal.negated]
+    ways: list[list[tuple[int, Because | None]]] = [
+        [first(whole if goal is anchor else looked_up, goal) for goal in time.goals]
+        for anchor in positive
+    ]
+    latest = [max(way, key=_time) for way in ways or [[first(whole, g) for g in time.goals]] if way]
+    return min(latest, key=_time, default=(BEGIN, None))
 
 
 def _needs(goal: Goal, known: int, since: Mapping[str, int]) -> int:

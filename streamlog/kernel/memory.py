@@ -145,6 +145,17 @@ class Memory:
                 found[pred] = since, sorted(dict.fromkeys(rows), key=_time)
         return found
 
+    def reach(self, index: Index, frontiers: Frontiers) -> tuple[int, int]:
+        """From when on an index has the rows that are asked for, and from when on all of those;
+        of older ones it has those that can stand for the others."""
+        since = frontiers.horizon(self.plan.readers[index])
+        old = self.plan.thinned.get(index)
+        return since, since if old is None else max(since, frontiers.horizon(old.readers))
+
+    def fill(self, index: Index, rows: list[Row]) -> None:
+        """Rows as `rows` gives them."""
+        fill(index, self.state.stored(index), rows)
+
     def save(self, frontiers: Frontiers) -> dict[str, list[Row]]:
         self.forget(frontiers, exactly=True)
         state, saved = self.state, {}

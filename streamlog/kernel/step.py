@@ -22,7 +22,7 @@ from streamlog.kernel.memory import Memory
 from streamlog.kernel.profile import Profile
 from streamlog.kernel.state import GroupState, State, taken
 from streamlog.plan.closures import without_recursion
-from streamlog.plan.steps import Component, Plan, RulePlan
+from streamlog.plan.steps import Component, Index, Plan, RulePlan
 from streamlog.runtime.aggregates import aggregate, function
 from streamlog.runtime.executor import BEGIN, END, Cost, LimitError, Limits, Row
 from streamlog.runtime.facts import known_facts
@@ -419,6 +419,19 @@ class Kernel:
         these rows, if `progress` is that of the last step."""
         self._frontiers.move(progress)
         return self._memory.history(self._frontiers)
+
+    def reach(self, index: Index, progress: Mapping[str, int]) -> tuple[int, int]:
+        """`Memory.reach`, after a step with this progress."""
+        self._frontiers.move(progress)
+        return self._memory.reach(index, self._frontiers)
+
+    def held(self, index: Index) -> list[Row]:
+        """The rows in an index; values that it does not have are None."""
+        return list(self._memory.rows(index))
+
+    def preload(self, index: Index, rows: list[Row]) -> None:
+        """Rows that have come before the first step: for an index alone, and no other."""
+        self._memory.fill(index, rows)
 
     def complete(self, pred: str, progress: Mapping[str, int]) -> int:
         """The time before which all of a predicate is decided by a step with this progress."""
