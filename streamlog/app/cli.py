@@ -23,6 +23,8 @@ COMMANDS = (
     "docs",
     "run",
     "upgrade",
+    "instance",
+    "catalog",
     "fmt",
     "new",
     "completion",

@@ -19,7 +19,7 @@ START = "start"
 
 
 @click.command("upgrade")
-@click.argument("checkpoint", type=click.Path(exists=True, file_okay=False))
+@click.argument("checkpoint")
 @click.argument("program", metavar="NEW", type=TARGET, callback=one_file)
 @click.option("--plan", is_flag=True, help="Print what would become of it, and change nothing.")
 @click.option(
@@ -40,12 +40,21 @@ START = "start"
     type=TARGET,
     help="The program of a checkpoint that an earlier streamlog made.",
 )
+@click.option(
+    "--output",
+    "outputs",
+    metavar="NAME=PATH",
+    multiple=True,
+    help="Of an instance: a place for each new output.",
+)
+@click.option("--registry", metavar="DIR", envvar="STREAMLOG_REGISTRY", hidden=True)
 @python_option
 @click.pass_context
 def command(ctx: click.Context, /, checkpoint: str, program: str, **options: Any) -> None:
     """Go on with another version of a program.
 
-    CHECKPOINT is the folder of a run with --engine local, NEW the program to go on with. What
+    CHECKPOINT is the folder of a run with --engine local, or the name of an instance, which is
+    stopped meanwhile if it runs; NEW is the program to go on with. What
     means the same goes on in the state that it has. What is new or means something else is worked
     out from the rows that are still known, and answers are given from the time on from which they
     are certain to be complete. Nothing is released twice, and nothing that was released is taken
@@ -56,30 +65,72 @@ def command(ctx: click.Context, /, checkpoint: str, program: str, **options: Any
     streamlog upgrade state new.slog
     streamlog upgrade state new.slog --since 2026-11-15T08:00:00Z
     """
+    if not Path(checkpoint).is_dir():
+        _of_instance(ctx, checkpoint, program, options)
+        return
+    new = compiled_or_exit(ctx, program)
+    _of_folder(ctx, Path(checkpoint), new, options)
+    what = "nothing was changed" if options["plan"] else "the next run goes on with it"
+    click.echo(f"{what}: `streamlog run {program} --engine local --checkpoint {checkpoint} …`")
+
+
+def _of_folder(ctx: click.Context, folder: Path, new: Program, options: dict[str, Any]) -> Upgrade:
     from streamlog import prepared
     from streamlog.app.run_base import misuse
     from streamlog.control.upgrade import old_program
     from streamlog.runtime import checkpoint as checkpoints
     from streamlog.runtime.lock import locked
 
-    folder, allowed = Path(checkpoint), options["allow_python"]
-    new = _compiled(ctx, program)
-    old = _compiled(ctx, options["old"]) if options["old"] else None
+    allowed = options["allow_python"]
+    old = compiled_or_exit(ctx, options["old"]) if options["old"] else None
     with misuse(), locked(folder):
         found = checkpoints.read(folder)
         if found is None:
-            raise click.UsageError(f"there is no checkpoint in '{checkpoint}'")
+            raise click.UsageError(f"there is no checkpoint in '{folder}'")
         before = old_program(found, old and prepared(old, "stop", allowed), allowed)
         skips = "stop" if before.errors is None else "skip"
         made = _upgrade(before, prepared(new, skips, allowed), found, options)
         print_plan(made)
         if not options["plan"]:
             made.write(folder)
-    what = "nothing was changed" if options["plan"] else "the next run goes on with it"
-    click.echo(f"{what}: `streamlog run {program} --engine local --checkpoint {checkpoint} …`")
+    return made
 
 
-def _compiled(ctx: click.Context, path: str) -> Program:
+def _of_instance(ctx: click.Context, name: str, program: str, options: dict[str, Any]) -> None:
+    """A version is known before the checkpoint is one of it: so there is always a version that is
+    that of the checkpoint."""
+    from streamlog.app import instance
+    from streamlog.app.places import pairs
+    from streamlog.control import registry as instances
+
+    known = instance.found(options["registry"], name)
+    if known.engine != "local":
+        raise click.UsageError(f"'{name}' runs on Spark: only --engine local can be upgraded")
+    new = compiled_or_exit(ctx, program)
+    pairs(options["outputs"], "--output", new.contract.outputs, once=True)
+    outputs = {text.partition("=")[0]: text for text in known.version.outputs}
+    for text in options["outputs"]:
+        place, _, path = text.partition("=")
+        outputs[place] = f"{place}={Path(path).absolute()}"
+    outputs = {n: text for n, text in outputs.items() if n in new.contract.outputs}
+    if missing := [n for n in new.contract.outputs if n not in outputs]:
+        raise click.UsageError(f"`{missing[0]}` is new: say where with --output {missing[0]}=PATH")
+    inputs = tuple(i for i in known.version.inputs if i.partition("=")[0] in new.schema.inputs)
+    ran = False
+    with instance.refusing():
+        if not options["plan"]:
+            ran = instances.stop(known)
+            instances.add_version(known, new, inputs, tuple(outputs.values()))
+        try:
+            _of_folder(ctx, known.state, new, options)
+        finally:
+            if ran:
+                instance.start_again(instance.found(options["registry"], name))
+    done = "nothing was changed" if options["plan"] else f"{name} is upgraded"
+    click.echo(f"{done}{', and runs again' if ran else ''}")
+
+
+def compiled_or_exit(ctx: click.Context, path: str) -> Program:
     from streamlog.app.inputs import mode_of
     from streamlog.compiler import Program, focused
 
