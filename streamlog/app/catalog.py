@@ -15,7 +15,11 @@ import click
 )
 @click.pass_context
 def command(ctx: click.Context, /, registry: str | None) -> None:
-    """List the streams, tables and outputs of all instances, with the types of their columns."""
+    """List what all instances read and answer.
+
+    \b
+    streamlog catalog
+    """
     from streamlog.app.instance import refusing
     from streamlog.app.render import console
     from streamlog.app.tables import flat, plain_table

@@ -36,13 +36,13 @@ _name = click.argument("name")
 
 @click.group("instance")
 def command() -> None:
-    """Create, start, stop and inspect programs that run for a long time.
+    """Run programs for a long time.
 
     An instance is a folder below .streamlog with a copy of its program, its checkpoint and its
     log. `streamlog upgrade NAME NEW.slog` goes on with another version of the program.
 
     \b
-    streamlog instance create alarms airport.slog --input report=in --output alarm=alarm.csv
+    streamlog instance create alarms a.slog --input p=in --output q=q.csv
     streamlog instance start alarms
     streamlog instance list
     streamlog instance logs alarms
@@ -78,6 +78,7 @@ def found(registry: str | None, name: str) -> Instance:
 @click.option("--empty", metavar="NAME", multiple=True, help="As for `run`.")
 @click.option("--rejects", metavar="PATH", help="As for `run`.")
 @click.option("--late", metavar="PATH", help="As for `run`.")
+@click.option("--master", metavar="URL", help="Spark: as for `run`.")
 @_registry
 @click.pass_context
 def create(
@@ -91,6 +92,10 @@ def create(
     made = compiled_or_exit(ctx, program)
     more = [part for n in options["empty"] for part in ("--empty", n)]
     check_known(options["empty"], "--empty", made.schema.inputs)
+    if options["master"]:
+        if options["engine"] != "spark":
+            raise click.UsageError("--master is for --engine spark")
+        more += ["--master", options["master"]]
     for option in ("rejects", "late"):
         if options[option]:
             more += [f"--{option}", _absolute(options[option])]
@@ -127,7 +132,10 @@ def _absolute(place: str) -> str:
 @_name
 @_registry
 def start(name: str, registry: str | None) -> None:
-    """Start an instance in the background. It is started again if it crashes."""
+    """Start an instance in the background.
+
+    After a crash the run is started again.
+    """
     known = found(registry, name)
     start_again(known)
     click.echo(f"started {name}")
@@ -149,6 +157,7 @@ def start_again(known: Instance) -> None:
     if process.poll() is not None and process.returncode:
         lines = known.log.read_text(encoding="utf-8", errors="replace").splitlines()
         raise click.ClickException(f"'{known.name}' did not start: {lines[-1] if lines else ''}")
+    process.returncode = 0  # it goes on by itself: nobody waits for it
 
 
 @command.command("run")
@@ -156,7 +165,10 @@ def start_again(known: Instance) -> None:
 @_registry
 @click.pass_context
 def run(ctx: click.Context, /, name: str, registry: str | None) -> None:
-    """Run an instance in the foreground, as a service manager does; a crash starts it again."""
+    """Run an instance in the foreground.
+
+    This is what a service manager does. After a crash the run is started again.
+    """
     from streamlog.runtime.lock import locked
 
     known = found(registry, name)
@@ -201,7 +213,10 @@ def _environment() -> dict[str, str]:
 @_name
 @_registry
 def stop(name: str, registry: str | None) -> None:
-    """Stop an instance; another start goes on where it was."""
+    """Stop an instance.
+
+    Another start goes on where it was.
+    """
     from streamlog.control import registry as instances
 
     with refusing():
@@ -213,7 +228,7 @@ def stop(name: str, registry: str | None) -> None:
 @_name
 @_registry
 def status(name: str, registry: str | None) -> None:
-    """Where an instance is: versions, progress, figures of its last checkpoint."""
+    """Print where an instance is, by its last checkpoint."""
     from streamlog.app.render import console
     from streamlog.app.tables import flat, plain_table
     from streamlog.control.status import facts
@@ -230,7 +245,7 @@ def status(name: str, registry: str | None) -> None:
 @command.command("list")
 @_registry
 def list_(registry: str | None) -> None:
-    """All instances, and whether they run."""
+    """List all instances."""
     from streamlog.app.render import console
     from streamlog.app.tables import flat, plain_table
     from streamlog.control.registry import instances, registry_of
@@ -254,7 +269,7 @@ def list_(registry: str | None) -> None:
 @click.option("-n", "count", default=50, show_default=True, help="How many of the last lines.")
 @_registry
 def logs(name: str, count: int, registry: str | None) -> None:
-    """What an instance has printed."""
+    """Print what an instance has printed."""
     from streamlog.control.registry import last_lines
 
     for line in last_lines(found(registry, name).log, count):
@@ -265,7 +280,10 @@ def logs(name: str, count: int, registry: str | None) -> None:
 @_name
 @_registry
 def remove(name: str, registry: str | None) -> None:
-    """Delete an instance that is stopped, with its checkpoint and its log. Outputs stay."""
+    """Delete an instance that is stopped.
+
+    Its checkpoint, versions and log are deleted; its outputs stay.
+    """
     from streamlog.control import registry as instances
 
     with refusing():

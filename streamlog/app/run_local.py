@@ -21,10 +21,10 @@ from streamlog.app.closing import profile_table, times_table
 from streamlog.app.formats import count
 from streamlog.app.run import EVERY
 from streamlog.app.run_base import ERRORS, LATE, REJECTS, WITHHELD, Options, Run
+from streamlog.app.upgrade import upgraded
 from streamlog.compiler import Program
 from streamlog.control.layers import Layers
 from streamlog.control.stored import executor, stored
-from streamlog.control.upgrade import old_program, upgrade
 from streamlog.kernel import Kernel
 from streamlog.runtime import checkpoint
 from streamlog.runtime.addresses import is_address, redacted
@@ -116,19 +116,6 @@ class LocalRun(Run):
             tables.setdefault(source.pred, []).extend(read(source, checker))
         return tables
 
-    def _upgraded(self, found: checkpoint.Stored, folder: Path) -> checkpoint.Stored | None:
-        """The checkpoint, though it be of another version of the program, as one of this."""
-        if found.program == fingerprint(self.program):
-            return found
-        from streamlog.app.upgrade import print_plan
-
-        allowed = self.options.allow_python
-        old = old_program(found, None, allowed)
-        made = upgrade(found, old, self.program, self._table_rows(), allow_python=allowed)
-        print_plan(made, to_errors=True)
-        made.write(folder)
-        return checkpoint.read(folder)
-
     def _engine(self) -> Engine:
         tables = self._table_rows()
         kernel: ExecutorFactory = partial(Kernel, profiled=self.options.profile)
@@ -200,7 +187,8 @@ class LocalRun(Run):
             files = stack.enter_context(Replacing())
             self.found = checkpoint.read(self.checkpoint) if self.checkpoint else None
             if self.checkpoint and self.found and self.options.upgrade:
-                self.found = self._upgraded(self.found, self.checkpoint)
+                rows, allowed = self._table_rows(), self.options.allow_python
+                self.found = upgraded(self.found, self.checkpoint, self.program, rows, allowed)
             self.engine = self._engine()
             self.answers = self.printing(partial(columns_of, self.engine))
             done = self._resume(self.checkpoint) if self.checkpoint else {}
@@ -412,14 +400,12 @@ class LocalRun(Run):
 
     def _report_withheld(self) -> None:
         """Answers that an upgrade cannot vouch for."""
-        executor = self.engine.executor
-        if not isinstance(executor, Layers):
-            return
-        self.withheld.update(name for name, _ in executor.withheld if name in self.outputs)
-        if WITHHELD in self.sinks:
-            rows = [(n, self._row(n, row)) for n, row in executor.withheld if n in self.outputs]
-            self.sinks[WITHHELD].write(rows)
-        executor.withheld.clear()
+        if isinstance(executor := self.engine.executor, Layers):
+            found = [(name, row) for name, row in executor.withheld if name in self.outputs]
+            self.withheld.update(name for name, _ in found)
+            if WITHHELD in self.sinks:
+                self.sinks[WITHHELD].write((name, self._row(name, row)) for name, row in found)
+            executor.withheld.clear()
 
     def files_read(self) -> list[Input]:
         return [file for file in (*self.streams, *self.tables) if file.form is None]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from streamlog.compiler import Program
     from streamlog.control.change import Entry
     from streamlog.control.upgrade import Upgrade
+    from streamlog.runtime.checkpoint import Stored
 
 START = "start"
 
@@ -26,6 +27,13 @@ START = "start"
     "--since",
     metavar="TIME",
     help="Read the input files again, for rows from this time on; `start`: for all rows.",
+)
+@click.option(
+    "--incomplete",
+    metavar="NAME",
+    multiple=True,
+    help="Give the answers of this output from where the old ones end, though they may be wrong "
+    "as long as they are not known to be complete.",
 )
 @click.option(
     "--input",
@@ -144,7 +152,7 @@ def compiled_or_exit(ctx: click.Context, path: str) -> Program:
 
 
 def _upgrade(old: Program, new: Program, found: Any, options: dict[str, Any]) -> Upgrade:
-    from streamlog.app.places import pairs
+    from streamlog.app.places import check_known, pairs
     from streamlog.control.upgrade import upgrade
     from streamlog.runtime.executor import BEGIN
     from streamlog.runtime.ingest import Checker
@@ -172,7 +180,27 @@ def _upgrade(old: Program, new: Program, found: Any, options: dict[str, Any]) ->
         rows.setdefault(source.pred, []).extend(read(source, checker))
     since = options["since"]
     at = None if since is None else BEGIN if since == START else to_time(since)
-    return upgrade(found, old, new, rows, allow_python=options["allow_python"], since=at)
+    incomplete = options["incomplete"]
+    check_known(incomplete, "--output", new.contract.outputs)
+    allowed = options["allow_python"]
+    return upgrade(found, old, new, rows, allow_python=allowed, since=at, incomplete=incomplete)
+
+
+def upgraded(
+    found: Stored, folder: Path, program: Program, tables: dict[str, list[Any]], allowed: bool
+) -> Stored | None:
+    """A checkpoint, though it be of another version of the program, as one of this."""
+    from streamlog.control.upgrade import old_program, upgrade
+    from streamlog.runtime.checkpoint import read
+    from streamlog.runtime.envelope import fingerprint
+
+    if found.program == fingerprint(program):
+        return found
+    old = old_program(found, None, allowed)
+    made = upgrade(found, old, program, tables, allow_python=allowed)
+    print_plan(made, to_errors=True)
+    made.write(folder)
+    return read(folder)
 
 
 # ------------------------------------------------------------------------------------ printing
@@ -214,8 +242,13 @@ def _answers(entry: Entry, made: Upgrade) -> str:
         return "end"
     if not entry.is_output:
         return ""
+    if entry.fate is Fate.UNCHANGED and entry.answers == BEGIN:
+        return "go on"
+    doubt = ", perhaps wrong" if entry.answers < entry.warm.at else ""
     if entry.answers == BEGIN:
-        return "go on" if entry.fate is Fate.UNCHANGED else "all"
+        return f"all{doubt}"
+    if doubt:
+        return f"from {_at(entry.answers, entry, made)} on{doubt}"
     return "none" if entry.answers >= NEVER else f"from {_at(entry.answers, entry, made)} on"
 
 

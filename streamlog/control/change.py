@@ -69,9 +69,11 @@ def change(
     altered: Iterable[str] = (),
     more: Mapping[str, Known] = _NOTHING,
     limits: Limits | None = None,
+    incomplete: Collection[str] = (),
 ) -> Change:
     """`outputs` are the answers of the new version, `altered` inputs whose rows are others than
-    before, `more` what is known of streams besides."""
+    before, `more` what is known of streams besides. `incomplete` are outputs whose answers are
+    given though they may be wrong, for what is not known of the past."""
     program, plan = new.program, new.program.plan
     schema, defined = program.schema, heads(plan)
     available = {layer.names[name]: layer for layer in reversed(old.layers) for name in layer.owned}
@@ -127,6 +129,8 @@ def change(
             more,
         )
         entries.append(entry)
+        if name in incomplete and entry.fate in (Fate.REBUILT, Fate.REPLAYED):
+            entry = entries[-1] = evolve(entry, answers=entry.answered)
         if name in static:
             result.static[name] = list(old.static.get(name, ()))
             result.due[name] = list(made.found.get(name, ()))
@@ -277,7 +281,7 @@ def _reach(
     index: Index, plan: Plan, frontiers: Frontiers, kernel: Kernel, progress: Mapping[str, int]
 ) -> int:
     """From when on an index of the old version has what the new one asks for."""
-    asked, whole = kernel.reach(index, progress)
+    asked, whole = kernel.past(progress).reach(index)
     before, now = kernel.plan.thinned.get(index), plan.thinned.get(index)
     if before is not None:
         is_enough = now is not None and {*now.sufficient} <= {*before.sufficient}
@@ -314,6 +318,7 @@ def _made(
     program = new.program
     plan = narrowed(program, preds | _static(program))
     kernel = Kernel(evolve(program, plan=plan), tables, limits)
+    stepped = _stepped(old, program.schema.timelines)
     read = {p for c in plan.components for p in c.preds} - preds
     rows: dict[str, Sequence[Row]] = {}
     for name in read - {TICK}:
@@ -325,14 +330,14 @@ def _made(
         if index not in kernel.plan.readers:  # a closure goes without
             continue
         begins = since.get(index.pred, BEGIN)  # those from then on come now
-        before = [row for row in held.kernel.held(index) if time_of(row) < begins]
-        kernel.preload(index, before)
+        before = [row for row in held.kernel.past(old.stepped).held(index) if time_of(row) < begins]
+        kernel.past(stepped).preload(index, before)
     # `tick` sees the rows of all streams, and time goes as far as they do.
     for name in program.schema.streams:
         if name in known and known[name].since <= since[name]:
             rows.setdefault(name, known[name].rows)
     last = max((k.last for k in old.kernels), default=BEGIN)
-    found = kernel.step(rows, _stepped(old, program.schema.timelines), last)
+    found = kernel.step(rows, stepped, last)
     return _Made(kernel, {name: list(some) for name, some in found.items()})
 
 

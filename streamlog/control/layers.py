@@ -202,9 +202,9 @@ class Layers:
             else:
                 found[name] = Known(since)
         for layer, kernel in zip(self.layers, self.kernels, strict=True):
-            histories = kernel.history(self.stepped)
+            histories = kernel.past(self.stepped).history()
             for name in layer.owned:
-                ahead = max(0, kernel.foresight(name))
+                ahead = max(0, kernel.past(self.stepped).foresight(name))
                 found.setdefault(
                     layer.names[name], Known(self._after(layer.names[name], last, ahead))
                 )
@@ -231,8 +231,8 @@ class Layers:
         for layer, kernel in zip(self.layers, self.kernels, strict=True):
             for name in layer.owned:
                 if layer.names[name] == meaning:
-                    complete = kernel.complete(name, self.stepped)
-                    ahead = max(0, kernel.foresight(name))
+                    complete = kernel.past(self.stepped).complete(name)
+                    ahead = max(0, kernel.past(self.stepped).foresight(name))
                     return max(complete, self._after(meaning, kernel.last, ahead))
         return BEGIN
 

@@ -60,9 +60,10 @@ def upgrade(
     allow_python: bool = False,
     limits: Limits | None = None,
     since: int | None = None,
+    incomplete: Sequence[str] = (),
 ) -> Upgrade:
     """From a checkpoint of the old program to one of the new. `since`: read the sources again, as
-    far as rows from then on are concerned."""
+    far as rows from then on are concerned. `incomplete`: outputs to give in any case."""
     saved, extra = found.saved, found.extra
     if extra.get("finished"):
         raise CheckpointError(f"the run of '{found.path.parent}' has finished")
@@ -86,7 +87,7 @@ def upgrade(
         }
         layer = Layer(planned, text=text_of(new))
         wanted = (*new.contract.outputs, *(new.errors or ()))
-        made.append(change(layers, layer, wanted, rows, altered, more, limits))
+        made.append(change(layers, layer, wanted, rows, altered, more, limits, incomplete))
         return made[0].layers
 
     engine = Engine(new, make, tables, limits, remember=False, checked=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from operator import itemgetter
 from typing import Any
 
 from streamlog.kernel import stores
@@ -15,7 +14,6 @@ from streamlog.runtime.frontier import Frontiers
 from streamlog.runtime.indexes import fill
 from streamlog.syntax.ast import Var
 
-_time: Any = itemgetter(0)
 _LEAST = 500  # rows that are not worth going through
 
 
@@ -126,35 +124,6 @@ class Memory:
             for position, value in zip(places, row, strict=True):
                 values[position] = value
             yield tuple(values)
-
-    def history(self, frontiers: Frontiers) -> Mapping[str, tuple[int, list[Row]]]:
-        """By predicate, from when on some index has all rows with all their values, and these."""
-        found: dict[str, tuple[int, list[Row]]] = {}
-        for index in self.plan.indexes:
-            pred, readers = index.pred, self.plan.readers[index]
-            is_whole = index.known(self.plan.arity[pred]) == {*range(self.plan.arity[pred])}
-            is_all = pred in self.temporal and pred not in self.plan.improving and not index.where
-            is_all = is_all and index.store is not Store.EARLIEST
-            if not (is_whole and is_all) or frontiers.elsewhere(readers):
-                continue
-            since = frontiers.horizon(readers)
-            if old := self.plan.thinned.get(index):
-                since = max(since, frontiers.horizon(old.readers))
-            if pred not in found or since < found[pred][0]:
-                rows = (row for row in self.rows(index) if _time(row) >= since)
-                found[pred] = since, sorted(dict.fromkeys(rows), key=_time)
-        return found
-
-    def reach(self, index: Index, frontiers: Frontiers) -> tuple[int, int]:
-        """From when on an index has the rows that are asked for, and from when on all of those;
-        of older ones it has those that can stand for the others."""
-        since = frontiers.horizon(self.plan.readers[index])
-        old = self.plan.thinned.get(index)
-        return since, since if old is None else max(since, frontiers.horizon(old.readers))
-
-    def fill(self, index: Index, rows: list[Row]) -> None:
-        """Rows as `rows` gives them."""
-        fill(index, self.state.stored(index), rows)
 
     def save(self, frontiers: Frontiers) -> dict[str, list[Row]]:
         self.forget(frontiers, exactly=True)

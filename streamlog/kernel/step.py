@@ -19,10 +19,11 @@ from streamlog.kernel.closing import Closing
 from streamlog.kernel.codegen import SOURCE, OnRows, generate
 from streamlog.kernel.improving import Improving
 from streamlog.kernel.memory import Memory
+from streamlog.kernel.past import Past
 from streamlog.kernel.profile import Profile
 from streamlog.kernel.state import GroupState, State, taken
 from streamlog.plan.closures import without_recursion
-from streamlog.plan.steps import Component, Index, Plan, RulePlan
+from streamlog.plan.steps import Component, Plan, RulePlan
 from streamlog.runtime.aggregates import aggregate, function
 from streamlog.runtime.executor import BEGIN, END, Cost, LimitError, Limits, Row
 from streamlog.runtime.facts import known_facts
@@ -414,33 +415,10 @@ class Kernel:
     def size(self) -> int:
         return self._memory.size()
 
-    def history(self, progress: Mapping[str, int]) -> Mapping[str, tuple[int, list[Row]]]:
-        """By predicate, from when on all of its rows are in memory with all their values, and
-        these rows, if `progress` is that of the last step."""
+    def past(self, progress: Mapping[str, int]) -> Past:
+        """What is known of the past, if this was the progress of the last step."""
         self._frontiers.move(progress)
-        return self._memory.history(self._frontiers)
-
-    def reach(self, index: Index, progress: Mapping[str, int]) -> tuple[int, int]:
-        """`Memory.reach`, after a step with this progress."""
-        self._frontiers.move(progress)
-        return self._memory.reach(index, self._frontiers)
-
-    def held(self, index: Index) -> list[Row]:
-        """The rows in an index; values that it does not have are None."""
-        return list(self._memory.rows(index))
-
-    def preload(self, index: Index, rows: list[Row]) -> None:
-        """Rows that have come before the first step: for an index alone, and no other."""
-        self._memory.fill(index, rows)
-
-    def complete(self, pred: str, progress: Mapping[str, int]) -> int:
-        """The time before which all of a predicate is decided by a step with this progress."""
-        self._frontiers.move(progress)
-        return self._frontiers.complete(pred)
-
-    def foresight(self, pred: str) -> int:
-        """How far beyond the progress of its streams a predicate is complete."""
-        return self._frontiers.foresight(pred)
+        return Past(self._memory, self._frontiers)
 
     @property
     def last(self) -> int:

@@ -72,10 +72,12 @@ def test_a_day_in_its_life(run, write, created: Path) -> None:
     assert run("instance", "start", "alarms").exit_code == 0
     write("next.slog", RULES.replace("5min", "10min"))
     plan = run("upgrade", "alarms", "next.slog", "--plan")
-    assert plan.exit_code == 0 and "rebuilt" in plan.output
-    done = run("upgrade", "alarms", "next.slog")
+    assert plan.exit_code == 0 and "never complete" in plan.output
+    done = run("upgrade", "alarms", "next.slog", "--incomplete", "alarm")
     assert done.exit_code == 0 and "is upgraded, and runs again" in done.output, done.output
     feed(created, "2026-11-15T08:30:00Z,gate 2", "2026-11-15T08:36:00Z,gate 2")
+    before = ("2026-11-15T08:00:00Z,gate 1", "2026-11-15T08:02:00Z,gate 2")
+    answered(created, *before, "2026-11-15T08:30:00Z,gate 2")
     known = instance(created / ".streamlog", "alarms")
     assert (known.version.number, len(known.versions)) == (2, 2)
     run("instance", "stop", "alarms")

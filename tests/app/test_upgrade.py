@@ -112,6 +112,18 @@ def test_a_run_upgrades_when_it_starts(run, write, stopped: Path) -> None:
     assert lines(stopped / "busy.csv") == whole(run, stopped, "old.slog", "busy")
 
 
+def test_an_operator_can_do_with_less(run, write, stopped: Path) -> None:
+    more = RULES.replace("pc_alarm, busy", "pc_alarm, busy, total")
+    write("new.slog", f"{more}total(T, A, count()) <- report(T, A), report(T1, A), T1 <= T.\n")
+    wrong = run("upgrade", "state", "new.slog", "--incomplete", "totals")
+    assert wrong.exit_code == 2 and "did you mean 'total'?" in wrong.output
+    done = run("upgrade", "state", "new.slog", "--incomplete", "total")
+    assert done.exit_code == 0 and "perhaps wrong" in done.output, done.output
+    feed(stopped)
+    done = run("run", "new.slog", *ARGS, *BOTH, "--output", "total=total.csv")
+    assert done.exit_code == 0 and len(lines(stopped / "total.csv")) > 3
+
+
 def test_answers_wait_until_they_are_certain(run, write, stopped: Path) -> None:
     """What is known of the past says from when on; the operator can see the others."""
     more = RULES.replace("pc_alarm, busy", "pc_alarm, busy, quiet")
