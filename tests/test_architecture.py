@@ -48,6 +48,7 @@ ONLY_IN = {
     "re2": "analysis",
     "duckdb": "duck",
     "IPython": "notebook",
+    "prometheus_client": "control",
     "graphframes": "spark",
     "pyspark": "spark",
     "sqlglot": "plan",

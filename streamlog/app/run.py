@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EVERY = 10_000  # rows between two steps of the local engine
 # What only one engine has a use for.
-_LOCAL = ("every", "profile", "withheld", "upgrade")
+_LOCAL = ("every", "profile", "withheld", "upgrade", "metrics")
 _SPARK = ("partition", "files_per_batch", "kind", "master", "conf", "packages")
 
 
@@ -146,6 +146,13 @@ _SPARK = ("partition", "files_per_batch", "kind", "master", "conf", "packages")
     "with --engine local also lines that are added to files, and standard input.",
 )
 @click.option(
+    "--metrics",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    help="Local, with --follow: serve figures for Prometheus at http://127.0.0.1:PORT/metrics, and "
+    "/health; 0 chooses a port.",
+)
+@click.option(
     "--files-per-batch",
     metavar="N",
     type=click.IntRange(min=1),
@@ -214,6 +221,8 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
             raise click.UsageError(f"--{name.replace('_', '-')} is for --engine {other}")
     if engine == "local" and options["strategy"] not in (None, "kernel"):
         raise click.UsageError(f"--strategy {options['strategy']} is for --engine spark")
+    if options["metrics"] is not None and not options["follow"]:
+        raise click.UsageError("--metrics is for --follow")
     if options["errors"] and options["on_error"] != "skip":
         raise click.UsageError("--errors is for --on-error skip")
     options["limits"] = limits_of(options)

@@ -70,6 +70,7 @@ class Options:
     withheld: str | None
     allow_python: bool
     follow: bool
+    metrics: int | None
     files_per_batch: int | None
     kind: str | None
     master: str | None
