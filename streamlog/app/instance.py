@@ -78,6 +78,7 @@ def found(registry: str | None, name: str) -> Instance:
 @click.option("--empty", metavar="NAME", multiple=True, help="As for `run`.")
 @click.option("--rejects", metavar="PATH", help="As for `run`.")
 @click.option("--late", metavar="PATH", help="As for `run`.")
+@click.option("--log", type=click.Choice(["text", "json"]), help="As for `run`.")
 @click.option("--metrics", metavar="PORT", type=click.IntRange(1, 65535), help="As for `run`.")
 @click.option("--master", metavar="URL", help="Spark: as for `run`.")
 @_registry
@@ -99,6 +100,8 @@ def create(
         more += ["--master", options["master"]]
     if options["metrics"]:
         more += ["--metrics", str(options["metrics"])]
+    if options["log"]:
+        more += ["--log", options["log"]]
     for option in ("rejects", "late"):
         if options[option]:
             more += [f"--{option}", _absolute(options[option])]

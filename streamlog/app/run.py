@@ -146,6 +146,13 @@ _SPARK = ("partition", "files_per_batch", "kind", "master", "conf", "packages")
     "with --engine local also lines that are added to files, and standard input.",
 )
 @click.option(
+    "--log",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How messages are written to standard error: as text for people, or a JSON object a line.",
+)
+@click.option(
     "--metrics",
     metavar="PORT",
     type=click.IntRange(0, 65535),
@@ -198,6 +205,10 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
     from streamlog.compiler import Program
     from streamlog.runtime.data_files import STANDARD
 
+    if options.pop("log") == "json":
+        from streamlog.app.log import log_as_json
+
+        log_as_json()
     given = [text.partition("=")[2] for text in options["inputs"]]
     if program == STDIN and any(place in STANDARD for place in given):
         raise click.UsageError("standard input cannot be both the program and an input")
