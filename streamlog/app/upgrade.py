@@ -209,13 +209,16 @@ def upgraded(
 def print_plan(made: Upgrade, *, to_errors: bool = False) -> None:
     from rich.text import Text
 
+    from streamlog.app.formats import count
     from streamlog.app.render import console
     from streamlog.app.snippet import visible
     from streamlog.app.tables import flat, plain_table
 
     out = console(stderr=to_errors)
     table = plain_table("predicate", "state", "answers")
-    entries = sorted(made.change.entries, key=lambda e: (not e.is_output, e.name))
+    errors = made.engine.program.errors or ()
+    told = [entry for entry in made.change.entries if entry.name not in errors]
+    entries = sorted(told, key=lambda e: (not e.is_output, e.name))
     for entry in entries:
         table.add_row(entry.name, entry.fate.value, _answers(entry, made))
     out.print(flat(table, out.width))
@@ -223,7 +226,7 @@ def print_plan(made: Upgrade, *, to_errors: bool = False) -> None:
         for reason in _reasons(entry, made):
             out.print(Text(visible(f"`{entry.name}`: {reason}")))
     for name, rows in sorted(made.dropped.items()):
-        lost = f"{rows:,} rows of {name} that wait are lost: its columns are others"
+        lost = f"{count(rows, 'row')} of {name} lost before evaluation: its columns are others"
         click.echo(f"warning: {lost}", err=to_errors)
 
 

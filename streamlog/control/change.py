@@ -32,6 +32,7 @@ from streamlog.runtime.executor import BEGIN, Limits, Row
 from streamlog.runtime.frontier import Frontiers
 
 _NOTHING: Mapping[str, Known] = {}
+_NO_LOSS: Mapping[str, int] = {}
 
 
 class Fate(enum.Enum):
@@ -70,10 +71,12 @@ def change(
     more: Mapping[str, Known] = _NOTHING,
     limits: Limits | None = None,
     incomplete: Collection[str] = (),
+    lost: Mapping[str, int] = _NO_LOSS,
 ) -> Change:
     """`outputs` are the answers of the new version, `altered` inputs whose rows are others than
     before, `more` what is known of streams besides. `incomplete` are outputs whose answers are
-    given though they may be wrong, for what is not known of the past."""
+    given though they may be wrong, for what is not known of the past; `lost` are timelines of
+    which nothing earlier than these times is known, or comes."""
     program, plan = new.program, new.program.plan
     schema, defined = program.schema, heads(plan)
     available = {layer.names[name]: layer for layer in reversed(old.layers) for name in layer.owned}
@@ -97,6 +100,7 @@ def change(
     anew = frozenset(needed - static - same)
 
     since = _since(schema.timelines, schema.streams, known, altered, old)
+    since.update((name, max(since[name], at)) for name, at in lost.items() if name in since)
     for name in same:
         since[name] = known[new.names[name]].since
     again = _again(program, anew, same, since)  # of the same, what is better worked out once more
@@ -162,7 +166,7 @@ def _entry(
     more: Mapping[str, Known],
 ) -> Entry:
     before = old.current.names.get(name)
-    was = is_output and name in old.current.program.contract.outputs
+    was = is_output and name in old.current.outputs
     answered = old.answered(before) if was and before is not None else BEGIN
     if at is not None:
         fate = Fate.REPLAYED if more else Fate.REBUILT

@@ -41,6 +41,7 @@ class Layer:
     preds: frozenset[str] | None = None
     warm: Mapping[str, int] = field(factory=dict)  # by predicate, from when on all of it is known
     text: Mapping[str, object] | None = field(default=None, repr=False)  # what to compile it from
+    errors: tuple[str, ...] = ()  # the predicates of what could not be computed, if it skips that
 
     @cached_property
     def names(self) -> Mapping[str, str]:
@@ -48,6 +49,10 @@ class Layer:
         program = self.program
         found = meanings(program.schema, program.types)
         return {name: meaning.fingerprint for name, meaning in found.items()}
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (*self.program.contract.outputs, *self.errors)
 
     @cached_property
     def owned(self) -> frozenset[str]:
@@ -280,7 +285,7 @@ class Layers:
         saved: dict[str, list[Row]] = {
             "before": list(self.before.items()),
             "stepped": list(self.stepped.items()),
-            "latest": list((self.latest or {}).items()),
+            "latest": list(self._latest_by_name()),
             "recorded": [(self.latest is not None,)],
         }
         for what, tables in self._tables():
@@ -294,12 +299,12 @@ class Layers:
             self.kernels[0].load(saved)
             self.latest = None
             return
-        pairs: Any = {
-            what: {row[0]: row[1] for row in saved[what]}
-            for what in ("before", "stepped", "latest")
-        }
+        pairs: Any = {what: {r[0]: r[1] for r in saved[what]} for what in ("before", "stepped")}
         self.before, self.stepped = pairs["before"], pairs["stepped"]
-        self.latest = pairs["latest"] if saved["recorded"][0][0] else None
+        self.latest = None
+        if saved["recorded"][0][0]:
+            found: Any = saved["latest"]
+            self.latest = {self._key(number, name): latest for number, name, latest in found}
         for what, tables in self._tables():
             start = f"{what} "
             tables.clear()
@@ -309,6 +314,19 @@ class Layers:
         for number, kernel in enumerate(self.kernels):
             start = f"{number} "
             kernel.load({k.removeprefix(start): v for k, v in saved.items() if k.startswith(start)})
+
+    def _latest_by_name(self) -> Iterator[Row]:
+        """With predicates by layer and name: what they mean may be written in another way by a
+        later version of streamlog."""
+        latest = self.latest or {}
+        yield from ((-1, name, latest[name]) for name in self.stepped if name in latest)
+        for number, layer in enumerate(self.layers):
+            for name in sorted(layer.owned):
+                if layer.names[name] in latest:
+                    yield number, name, latest[layer.names[name]]
+
+    def _key(self, number: int, name: str) -> str:
+        return name if number < 0 else self.layers[number].names[name]
 
     def _tables(self) -> Iterator[tuple[str, dict[str, list[Row]]]]:
         yield "due", self.due

@@ -55,7 +55,7 @@ def executor(
     """What makes the executor of a program whose checkpoint has this to say."""
 
     def make(planned: Planned, tables: Mapping[str, Sequence[Row]], limits: Limits) -> Layers:
-        current = Layer(planned, text=text_of(program))
+        current = Layer(planned, text=text_of(program), errors=tuple(program.errors or ()))
         layers = layers_of(known, current, allow_python)
         return Layers(layers, tables, limits, current=current, profiled=profiled)
 

@@ -15,6 +15,8 @@ from streamlog.runtime.envelope import CheckpointError
 from streamlog.syntax.root import PROJECT
 
 Text = Mapping[str, Any]
+# What a Python function means is the text of its file, which may be asked for until the end.
+_FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def text_of(program: Program) -> Text:
@@ -44,16 +46,17 @@ def compiled(text: Text, allow_python: bool) -> Program:
     if len(files) == 1:
         made = compile_source(Source(text["main"], files[text["main"]]), mode=mode)
         return _ready(made, text, allow_python)
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder).resolve()
-        for name, content in files.items():
-            path = root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
-        if text["project"]:
-            (root / PROJECT).touch()
-        main = Source(str(root / text["main"]), files[text["main"]])
-        return _ready(compile_source(main, mode=mode, root=root), text, allow_python)
+    folder = tempfile.TemporaryDirectory()
+    _FOLDERS.append(folder)
+    root = Path(folder.name).resolve()
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    if text["project"]:
+        (root / PROJECT).touch()
+    main = Source(str(root / text["main"]), files[text["main"]])
+    return _ready(compile_source(main, mode=mode, root=root), text, allow_python)
 
 
 def _ready(made: object, text: Text, allow_python: bool) -> Program:

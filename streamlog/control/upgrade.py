@@ -69,7 +69,8 @@ def upgrade(
         raise CheckpointError(f"the run of '{found.path.parent}' has finished")
     if saved.figures["remembers"]:
         raise CheckpointError(f"'{found.path}' was made by an engine that remembers everything")
-    current = Layer(old.closed, text=extra.get("program") or text_of(old))
+    text = extra.get("program") or text_of(old)
+    current = Layer(old.closed, text=text, errors=tuple(old.errors or ()))
     layers = Layers(layers_of(extra, current, allow_python), {}, limits, current=current)
     layers.load(_executors(saved))
     if not layers.stepped:
@@ -77,6 +78,16 @@ def upgrade(
     more = _kept(old, saved)
     if since is not None:
         more = _replayed(old, extra, tables, layers.stepped, since)
+    same = {
+        n
+        for n in new.schema.streams
+        if n in old.schema.streams and _shape(old, n) == _shape(new, n)
+    }
+    lost = {
+        name: clock[1] + 1
+        for name, clock in saved.figures["clocks"].items()
+        if old.schema.stream_of(name) not in same and clock[1] > BEGIN
+    }
     made: list[Change] = []
 
     def make(planned: Planned, rows: Mapping[str, Sequence[Row]], limits: Limits) -> Layers:
@@ -85,17 +96,13 @@ def upgrade(
             for name in rows.keys() & {*old.schema.inputs}
             if extra.get("tables", {}).get(name) != checkpoint.checksum(rows[name])
         }
-        layer = Layer(planned, text=text_of(new))
-        wanted = (*new.contract.outputs, *(new.errors or ()))
-        made.append(change(layers, layer, wanted, rows, altered, more, limits, incomplete))
+        layer = Layer(planned, text=text_of(new), errors=tuple(new.errors or ()))
+        made.append(
+            change(layers, layer, layer.outputs, rows, altered, more, limits, incomplete, lost)
+        )
         return made[0].layers
 
     engine = Engine(new, make, tables, limits, remember=False, checked=True)
-    same = {
-        n
-        for n in new.schema.streams
-        if n in old.schema.streams and _shape(old, n) == _shape(new, n)
-    }
     dropped = {
         name: len(saved.tables[f"buffer {name}"])
         for name in old.schema.streams

@@ -272,3 +272,80 @@ def test_a_checkpoint_of_version_7_is_upgraded(run, frozen: Path) -> None:
     assert done.exit_code == 0, done.output
     assert lines(frozen / "busy.csv") == whole(run, frozen, "airport.slog", "busy")
     assert lines(frozen / "pc_alarm.csv")[: len(before)] == before
+
+
+# ------------------------------------------------------------------------- what programs have
+
+
+def follow(folder: Path, program: str, *args: str) -> str:
+    """As `run_following`, with other inputs and outputs."""
+    code = (
+        "import sys\n"
+        "from streamlog.app.run_following import FollowingRun\n"
+        "FollowingRun._wait = lambda run: run.asked.set()\n"
+        "from streamlog.app.cli import main\n"
+        "main(sys.argv[1:])\n"
+    )
+    command = [sys.executable, "-c", code, "run", program, "--engine", "local", "--follow"]
+    command += ["--checkpoint", "state", *args]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_used_files_and_python_functions_are_part_of_a_program(run, write, tmp_path: Path) -> None:
+    write("streamlog.toml", "")
+    write(
+        "lib/x.slog",
+        'export big.\nfunction risk(int): int from "lib/risk.py".\n'
+        "stream s(T: int, N: int).\nbig(T, N) <- s(T, N), risk(N) > 5.\n",
+    )
+    write("lib/risk.py", "def risk(n): return n * 2\n")
+    rules = 'use "lib/x.slog" as x.\noutput p, q.\np(T, N) <- x.big(T, N).\n'
+    write("old.slog", f"{rules}q(T, count()) <- x.big(T, _).\n")
+    write("new.slog", f"{rules}q(T, count() + 1) <- x.big(T, _).\n")
+    write("s.csv", "T,N\n1,1\n2,3\n3,9\n4,4\n")
+    args = ("--allow-python", "--input", "x.s=s.csv", "--output", "p=p.csv", "--output", "q=q.csv")
+    follow(tmp_path, "old.slog", *args)
+    plan = run("upgrade", "state", "new.slog", "--plan", "--allow-python").output
+    assert [line.split()[:2] for line in plan.splitlines()[2:4]] == [
+        ["p", "unchanged"],
+        ["q", "rebuilt"],
+    ]
+    write("lib/risk.py", "def risk(n): return n * 3\n")
+    done = run("upgrade", "state", "new.slog", "--allow-python")
+    assert done.exit_code == 0, done.output
+    with (tmp_path / "s.csv").open("a") as file:
+        file.write("5,2\n6,1\n")
+    follow(tmp_path, "new.slog", *args)
+    assert lines(tmp_path / "p.csv") == ["2,3", "3,9", "4,4", "5,2"]
+    assert lines(tmp_path / "q.csv") == ["2,1", "3,1", "4,2", "5,2"]
+
+
+def test_tables_columns_and_errors(run, write, tmp_path: Path) -> None:
+    rules = (
+        "stream s(T: int, N: int) slack 3.\ntable k(N: int, M: int).\noutput p, q, r.\n"
+        "p(T, M) <- s(T, N), k(N, M).\nq(T, 10 / N) <- s(T, N).\nr(T, N) <- s(T, N), N > 1.\n"
+    )
+    write("c.slog", rules)
+    write("s.csv", "T,N\n1,1\n2,0\n3,9\n4,4\n")
+    write("k.csv", "N,M\n1,10\n9,90\n")
+    args = ("--on-error", "skip", "--errors", "e.csv", "--input", "s=s.csv", "--input", "k=k.csv")
+    outputs = [f"--output={name}={name}.csv" for name in "pqr"]
+    follow(tmp_path, "c.slog", *args, *outputs)
+    write("k.csv", "N,M\n1,11\n9,91\n4,44\n")
+    done = run("upgrade", "state", "c.slog")
+    assert done.exit_code == 0, done.output
+    states = [line.split()[:2] for line in done.output.splitlines()[2:5]]
+    assert states == [["p", "rebuilt"], ["q", "unchanged"], ["r", "unchanged"]]
+    with (tmp_path / "s.csv").open("a") as file:
+        file.write("8,4\n9,0\n20,1\n")
+    follow(tmp_path, "c.slog", *args, *outputs)
+    assert lines(tmp_path / "p.csv") == ["1,10", "3,91", "4,44", "8,44"]
+    assert [line.split(",")[0] for line in lines(tmp_path / "q.csv")] == ["1", "3", "4", "8"]
+    assert len(lines(tmp_path / "e.csv")) == 2
+    # Rows that wait and have other columns now are gone, and so is what rests on them.
+    write("d.slog", rules.replace("N: int", "N: float").replace("10 / N", "N"))
+    done = run("upgrade", "state", "d.slog")
+    assert "1 row of s lost before evaluation" in done.output
+    assert "`r`: complete from 21 on, because `s` is known from 21 on" in done.output

@@ -29,7 +29,7 @@ from streamlog.runtime.executor import BEGIN, Row
 from streamlog.runtime.functions import EvaluationError
 
 SEED = int(os.environ.get("STREAMLOG_SEED", "18"))
-PAIRS = int(os.environ.get("STREAMLOG_UPGRADES", "40"))
+PAIRS = int(os.environ.get("STREAMLOG_UPGRADES", "20"))
 SHARE = 20
 KINDS = ("changed", "added", "removed", "renamed", "redefined", "written differently", "twice")
 
