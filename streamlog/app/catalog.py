@@ -20,31 +20,30 @@ def command(ctx: click.Context, /, registry: str | None) -> None:
     \b
     streamlog catalog
     """
+    from rich.text import Text
+
     from streamlog.app.instance import refusing
     from streamlog.app.render import console
+    from streamlog.app.snippet import visible
     from streamlog.app.tables import flat, plain_table
     from streamlog.app.upgrade import compiled_or_exit
     from streamlog.control.registry import instances, registry_of
+    from streamlog.runtime.addresses import redacted
 
     table = plain_table("instance", "predicate", "is", "columns", "place")
     with refusing():
         for known in instances(registry_of(registry)):
-            program = compiled_or_exit(ctx, str(known.program))
-            pairs = (
-                text.partition("=")[::2] for text in (*known.version.inputs, *known.version.outputs)
-            )
-            places = dict(pairs)
-            for name in (*program.schema.inputs, *program.contract.outputs):
-                kind = (
-                    "output"
-                    if name in program.contract.outputs
-                    else program.schema[name].kind.value
-                )
-                names = program.schema.column_names[name]
+            program, version = compiled_or_exit(ctx, str(known.program)), known.version
+            schema, outputs = program.schema, program.contract.outputs
+            places = dict(text.partition("=")[::2] for text in (*version.inputs, *version.outputs))
+            for name in dict.fromkeys((*schema.inputs, *outputs)):
+                kind = "output" if name in outputs else schema[name].kind.value
                 columns = ", ".join(
                     f"{column}: {program.types.column(name, position) or 'any'}"
-                    for position, column in enumerate(names)
+                    for position, column in enumerate(schema.column_names[name])
                 )
-                table.add_row(known.name, name, kind, columns, places.get(name, ""))
+                place = places.get(name, "")
+                cells = (known.name, name, kind, columns, visible(redacted(place, [place])))
+                table.add_row(*map(Text, cells))
     out = console()
     out.print(flat(table, out.width))

@@ -235,7 +235,10 @@ def stop(name: str, registry: str | None) -> None:
 @_registry
 def status(name: str, registry: str | None) -> None:
     """Print where an instance is, by its last checkpoint."""
+    from rich.text import Text
+
     from streamlog.app.render import console
+    from streamlog.app.snippet import visible
     from streamlog.app.tables import flat, plain_table
     from streamlog.control.status import facts
 
@@ -244,7 +247,7 @@ def status(name: str, registry: str | None) -> None:
     table.show_header = False
     with refusing():
         for what, value in facts(found(registry, name)):
-            table.add_row(what, value)
+            table.add_row(what, Text(visible(value)))
     out.print(flat(table, out.width))
 
 
@@ -252,6 +255,8 @@ def status(name: str, registry: str | None) -> None:
 @_registry
 def list_(registry: str | None) -> None:
     """List all instances."""
+    from rich.text import Text
+
     from streamlog.app.render import console
     from streamlog.app.tables import flat, plain_table
     from streamlog.control.registry import instances, registry_of
@@ -266,7 +271,8 @@ def list_(registry: str | None) -> None:
     for each in known:
         version = each.version
         state = "running" if each.pids else "stopped"
-        table.add_row(each.name, version.main, str(version.number), each.engine, state)
+        cells = (each.name, version.main, str(version.number), each.engine, state)
+        table.add_row(*map(Text, cells))
     out.print(flat(table, out.width))
 
 

@@ -220,7 +220,7 @@ def print_plan(made: Upgrade, *, to_errors: bool = False) -> None:
     told = [entry for entry in made.change.entries if entry.name not in errors]
     entries = sorted(told, key=lambda e: (not e.is_output, e.name))
     for entry in entries:
-        table.add_row(entry.name, entry.fate.value, _answers(entry, made))
+        table.add_row(*map(Text, (entry.name, entry.fate.value, _answers(entry, made))))
     out.print(flat(table, out.width))
     for entry in entries:
         for reason in _reasons(entry, made):

@@ -28,6 +28,7 @@ from attrs import asdict, evolve, frozen
 from streamlog.compiler import Program
 from streamlog.control.text import text_of
 from streamlog.runtime import checkpoint
+from streamlog.runtime.addresses import redacted
 from streamlog.runtime.envelope import fingerprint
 from streamlog.runtime.lock import PRIVATE, holder, locked
 from streamlog.syntax.root import PROJECT, project_of
@@ -141,7 +142,8 @@ def create(
         raise RegistryError(f"there is an instance '{name}' already")
     for other in instances(registry):
         for place in sorted(_places(other.version.outputs) & _places(outputs)):
-            raise RegistryError(f"'{place}' is an output of '{other.name}'")
+            shown = redacted(place, [place])
+            raise RegistryError(f"'{shown}' is an output of '{other.name}'")
     new = registry / f".new-{name}"
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(mode=PRIVATE, parents=True)

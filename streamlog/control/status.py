@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from streamlog.control.registry import Instance
 from streamlog.runtime import checkpoint
+from streamlog.runtime.addresses import redacted
 from streamlog.runtime.values import moment
 from streamlog.syntax.ast import Type
 
@@ -18,7 +19,7 @@ def facts(known: Instance) -> Iterator[tuple[str, str]]:
     yield "engine", known.engine
     for what, places in (("input", version.inputs), ("output", version.outputs)):
         for text in places:
-            yield what, text
+            yield what, redacted(text, [text])  # an address may have a password
     found = checkpoint.read(known.state) if known.engine == "local" else None
     if found is None:
         yield "checkpoint", "none"

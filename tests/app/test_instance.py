@@ -135,6 +135,19 @@ def test_an_upgrade_that_fails_leaves_the_old_version(run, write, created: Path)
     answered(created, "2026-11-15T08:00:00Z,gate 1")
 
 
+def test_names_are_shown_as_they_are(run, write, tmp_path: Path) -> None:
+    write("[bold].slog", RULES)
+    write("in/[red]a.csv", "T,A\n")
+    places = ("--input", "pre_alarm=in/[red]a.csv", "--output", "alarm=[b]\x1b[31m.csv")
+    done = run("instance", "create", "odd", "[bold].slog", *places)
+    assert done.exit_code == 0, done.output
+    shown = "".join(run("instance", "status", "odd").output.split())
+    assert "[red]a.csv" in shown and "[bold].slog" in shown and "\x1b" not in shown
+    assert "[bold].slog" in run("instance", "list").output
+    catalog = run("catalog")
+    assert catalog.exit_code == 0 and "\x1b" not in catalog.output
+
+
 def test_the_catalog_has_the_types(run, created: Path) -> None:
     shown = " ".join(run("catalog").output.split())
     assert "pre_alarm stream T: time, A: string" in shown
