@@ -162,6 +162,8 @@ class Layers:
 
     def _to_release(self, name: str, rows: Sequence[Row]) -> list[Row]:
         found = [*self.due.pop(name, ()), *rows]
+        if not found:
+            return found
         if not self.current.program.schema.is_temporal(name):
             known = {*self.static.get(name, ())}
             found = [row for row in found if row not in known]
