@@ -103,8 +103,7 @@ class LocalRun(Run):
         if is_address(place):
             return  # refused later
         super().check_output(place)
-        folder = Path(place).parent
-        if not is_address(place) and not folder.is_dir():
+        if not (folder := Path(place).parent).is_dir():
             raise SourceError(f"'{place}' cannot be written: there is no folder '{folder}'")
 
     # ------------------------------------------------------------------------ preparing
