@@ -234,12 +234,12 @@ class _Maker:
         ]
         if arity == 2 and "Y" in head:
             ends.append((Goal("event", "c", ("Y", "X")),))
-        until = rng.choice([(), *ends]) if keys is not None else rng.choice(ends)
+        until = (
+            rng.choice([(), *ends]) if keys is not None or rng.random() < 0.1 else rng.choice(ends)
+        )
         if "X" not in head and any("X" in g.args for g in _goals(until)):
             until = (Goal("event", "z"),)
         most = rng.choice([None, None, 1, 3, 5])
-        if not until and keys is None and most is None:
-            most = 4
         self._declare(name, head, keys, since, until, most)
         return self._played(head, keys, since, until, most)
 
