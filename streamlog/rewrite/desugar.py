@@ -17,6 +17,7 @@ the conjunctions.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import count, product
 
@@ -92,21 +93,17 @@ def desugar(module: Module, of: Sequence[Statement] = ()) -> tuple[Module, tuple
 
 
 def printable(statement: Statement) -> Statement:
-    """The statement with a proper name for each variable that stands for an expression.
+    """The statement with a proper name for each variable that nobody named and that matters.
 
     p(T) <- q(T), r(_#1), _#1 = T + 5s.
         p(T) <- q(T), r(V1), V1 = T + 5s.
     """
-    used = {v.name for v in variables(statement)}
-    made = {
-        v.name: v
-        for c in walk(statement)
-        if isinstance(c, Comparison)
-        for v in variables(c)
-        if v.is_anonymous
-    }
+    uses = Counter(variables(statement))
+    used = {v.name for v in uses}
+    compared = {v for c in walk(statement) if isinstance(c, Comparison) for v in variables(c)}
+    made = [v for v, n in uses.items() if v.is_anonymous and (n > 1 or v in compared)]
     names = (name for n in count(1) if (name := f"V{n}") not in used)
-    proper = {v: evolve(v, name=next(names)) for v in made.values()}
+    proper = {v: evolve(v, name=next(names)) for v in made}
     if not proper:
         return statement
     return map_terms(statement, lambda t: proper.get(t, t) if isinstance(t, Var) else t)
