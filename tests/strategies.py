@@ -14,13 +14,14 @@ from streamlog.syntax.ast import INT64_MAX, INT64_MIN, Type
 from streamlog.syntax.data_path import DataPath
 from streamlog.syntax.declare import STREAM_OPTIONS
 from streamlog.syntax.nothing import NONE, Nothing
+from streamlog.syntax.scan import ALLEN
 from streamlog.syntax.time_form import OF_TWO, TIME_UNITS, TimeForm
 
 NOWHERE = Span(Source("generated", ""), 0, 0)
 
 KEYWORDS = (
     "stream table output export extend use test from arrive late reject given advance end expect "
-    "none arrives"
+    "none arrives state since on while until for at to over every align during before"
 )
 words = st.sampled_from(f"p q msg first last max count sum tick rejected slack {KEYWORDS}".split())
 predicates = words | st.sampled_from(["m.p", "auth.net.max", "use.as", "end.end", "test.stream"])
@@ -136,7 +137,31 @@ limits = build(
     _some_terms,
     st.integers(0, 9),
 )
-literals = st.recursive(atoms | comparisons, _goals, max_leaves=5)
+_moments = terms.filter(lambda term: not _starts_with_text(term))
+_whens = (
+    build(ast.When, st.sampled_from([ast.AT, ast.FROM]), st.tuples(_moments))
+    | build(ast.When, st.just(ast.FROM_TO), st.tuples(_moments, _moments))
+    | build(
+        ast.When,
+        st.just(ast.OVER),
+        st.tuples(terms, terms),
+        st.sampled_from("[("),
+        st.sampled_from("])"),
+    )
+)
+timed = st.builds(lambda atom, when: evolve(atom, when=when), atoms, _whens)
+_steps = durations.filter(lambda n: n > 0)
+intervals = build(
+    ast.Atom,
+    st.sampled_from([ast.PAIRS + relation for relation in ALLEN]),
+    st.tuples(terms, terms, terms, terms),
+) | build(
+    ast.Atom,
+    st.just(ast.EVERY),
+    st.tuples(terms, const(_steps, Type.DURATION))
+    | st.tuples(terms, const(_steps, Type.DURATION), const(durations, Type.DURATION)),
+)
+literals = st.recursive(atoms | timed | intervals | comparisons, _goals, max_leaves=5)
 bodies = st.lists(literals, min_size=1, max_size=4).map(tuple)
 names = build(ast.PredName, predicates)
 relations = st.lists(comparisons, max_size=2).map(tuple)
@@ -170,6 +195,8 @@ def _column(
 def _numbering(column: ast.Column) -> ast.Column:
     """Some have the number of a row."""
     plain = column.type is Type.INT and not column.optional and column.path is None
+    if column.type is None and column.path is None and column.name == "a":
+        return evolve(column, ends=("since", "Until"))
     return evolve(column, is_row=True) if plain and column.name in ("a", "b") else column
 
 
@@ -256,21 +283,47 @@ _arriving = st.builds(_stamped, words, _times, st.booleans())
 
 # -------------------------------------------------------------------------- tests and modules
 
+expected = timed.filter(
+    lambda atom: atom.when is not None and atom.when.word in (ast.FROM, ast.FROM_TO)
+)
 steps = st.one_of(
     build(ast.Arrive, atoms, st.sampled_from(["accepted", "late", "rejected"])),
     build(ast.Given, names, paths),
     build(ast.Advance, terms),
     build(ast.Advance, terms, words | st.tuples(words, words).map(".".join)),
     build(ast.End),
-    build(ast.Expect, st.lists(atoms, min_size=1, max_size=3).map(tuple)),
+    build(ast.Expect, st.lists(atoms | expected, min_size=1, max_size=3).map(tuple)),
     build(ast.ExpectNone, names),
     build(ast.ExpectFrom, names, paths),
     build(ast.Rejected, st.sampled_from(["SL0401", "SL0101"])),
 )
+
+
+def _state(
+    head: ast.Atom, word: str, body: ast.Body, until: ast.Body, most: ast.Const | None, keys: int
+) -> ast.State:
+    of_key = min(keys, len(head.args) - 1) if word == ast.ON else 0
+    if of_key < 1:
+        return ast.State(head, ast.SINCE, body, until, most, span=NOWHERE)
+    return ast.State(head, ast.ON, body, until, most, of_key, span=NOWHERE)
+
+
+_bounds = const(st.integers(1, INT64_MAX), Type.DURATION) | const(st.integers(1, 9), Type.INT)
+_until = st.just(()) | bodies
+_states = st.builds(
+    _state,
+    atoms,
+    st.sampled_from([ast.SINCE, ast.ON]),
+    bodies,
+    _until,
+    st.none() | _bounds,
+    st.integers(1, 3),
+) | build(ast.State, heads, st.just(ast.WHILE), bodies)
 _rules = build(ast.Rule, heads, bodies, st.none() | limits)
 statements = st.one_of(
     _rules,
     _rules,
+    _states,
     build(ast.Fact, atoms),
     build(ast.Query, bodies),
     build(ast.Stream, words, column_lists.map(_timed), _options(_from | _limit), relations),
