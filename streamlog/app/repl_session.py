@@ -232,9 +232,14 @@ class Session:
         types = {v.name: settled(question.types.variable(query, v.name)) for v in variables(query)}
         return Found(query, bindings, types, waiting)
 
+    def once(self, rule: Rule | str) -> Result:
+        made = one_time_rule(rule) if isinstance(rule, str) else rule
+        assert made is not None
+        return answer_once(self.program, made, self.engine.relation, Kernel)
+
     def ask_once(self, rule: Rule) -> Listed:
         """A query with a head."""
-        found = answer_once(self.program, rule, self.engine.relation, Kernel)
+        found = self.once(rule)
         preds = {a.pred for a in atoms(rule.body)} & self.engine.schema.predicates.keys()
         waiting = tuple(h for p in sorted(preds) for h in self.held(p))
         return Listed(found, waiting)

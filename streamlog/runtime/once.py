@@ -71,13 +71,26 @@ def answer_once(
             raise QueryError(message)
     if any(a.pred == TICK for a in atoms(asked.body)):
         raise QueryError("`tick` is no table; name the stream whose timestamps are meant")
-    read = dict.fromkeys(a.pred for a in atoms(asked.body) if not is_built_in(a.pred))
+    # What a state is made of, where no rule of the program has asked for it.
+    made_of = [
+        s
+        for s in plain.statements
+        if isinstance(s, Rule) and s.head.pred not in program.schema.predicates
+    ]
+    own = {r.head.pred for r in made_of}
+    called = (a.pred for body in (asked.body, *(r.body for r in made_of)) for a in atoms(body))
+    read = dict.fromkeys(p for p in called if not is_built_in(p) and p not in own)
     for pred in read:
         _check(program, pred)
     statements: list[Statement] = [_table(program, pred, rule) for pred in read]
     functions = (s for s in program.module.statements if isinstance(s, Function))
     name = PredName(rule.head.pred, span=rule.head.span)
-    statements += [*functions, Output((name,), span=rule.span), evolve(rule, body=asked.body)]
+    statements += [
+        *functions,
+        *made_of,
+        Output((name,), span=rule.span),
+        evolve(rule, body=asked.body),
+    ]
     made = compile_module(Module(tuple(statements), span=rule.span), mode=Mode.BATCH)
     raise_errors(made.diagnostics)
     assert isinstance(made, Program)

@@ -93,8 +93,8 @@ def prepared(program: Program, text: str) -> Question:
         if atom.pred not in schema.predicates and atom.pred not in GOALS:
             if of := next((name for name in states if atom.pred.startswith(name)), None):
                 raise QueryError(
-                    f"no rule of this program reads from when until when `{of}` holds; add one, "
-                    f"such as `held(E, S, X) <- {of}(X) from S to E.`"
+                    f"no rule of this program reads from when until when `{of}` holds; ask with "
+                    f"a head, as in `?held(S, E, …) <- {of}(…) from S to E.`"
                 )
             near = did_you_mean(atom.pred, schema.predicates)
             hint = f"; did you mean `{near}`?" if near else ""

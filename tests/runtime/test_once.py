@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
 
-from streamlog.compiler import Program, compile_source
+from streamlog.compiler import Program, compile_file, compile_source
 from streamlog.diagnostics import Source
 from streamlog.kernel import Kernel
 from streamlog.runtime.engine import Engine
@@ -109,3 +110,24 @@ def test_what_is_asked_for_ever_and_what_is_asked_once_are_the_same(rule: str, s
     engine.end()
     given |= set(engine.step().get("p", ()))
     assert given == set(asked(engine, "?" + rule.replace("p(", "q(", 1)))
+
+
+MARKET = Path(__file__).parents[2] / "rules" / "market" / "q4_news_impact.slog"
+SOURCES = """?source(Source, avg(P), count_distinct(S)) <-
+    news_impact(_, _, Source, S, P), P > 50.0 limit 10 by avg(P) desc."""
+
+
+def test_the_sources_whose_news_matter_in_order() -> None:
+    """Q4'' of the CTA paper, as it asks it: once, grouped and ordered."""
+    program = compile_file(MARKET)
+    assert isinstance(program, Program)
+    engine = Engine(program, Kernel)
+    second = 1_000_000
+    trades = [(0, "o1", "Tesla", 100), (0, "o2", "Google", 100), (0, "o3", "Apple", 100)]
+    trades += [(3, "o1", "Tesla", 200), (3, "o2", "Google", 400), (3, "o3", "Apple", 110)]
+    engine.push("trade", [(t * second, *rest) for t, *rest in trades])
+    stories = [("n1", "Tesla", "Times"), ("n2", "Google", "Journal"), ("n3", "Apple", "Post")]
+    engine.push("news", [(second, *story) for story in stories])
+    engine.end()
+    engine.step()
+    assert asked(engine, SOURCES) == [("Journal", 300.0, 1), ("Times", 100.0, 1)]
