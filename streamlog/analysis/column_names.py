@@ -41,7 +41,7 @@ def column_names(schema: Schema) -> dict[str, tuple[str, ...]]:
         if output.columns:
             result.setdefault(output.name, output.columns)
     heads: dict[str, list[Atom]] = {}
-    parts = {rule.head.pred: rule for rule in schema.rules if rule.is_auxiliary}
+    parts = schema.parts
     for rule in schema.rules:
         head = _as_written(rule, parts)
         heads.setdefault(head.pred, []).append(head)
