@@ -272,12 +272,17 @@ class LocalRun(Run):
             return False
         from streamlog.duck import bulk
 
-        found = bulk.evaluate(self.engine, self.streams, self.options.limits)
-        if found is None:
+        loaded = bulk.load(self.engine, self.streams, self.options.limits)
+        if loaded is None:
             return False
-        self.engine.executor = found.executor
-        for stream, loaded in found.streams.items():
-            self.engine.took(stream, loaded.count, loaded.duplicates)
+        self.engine.executor = loaded.executor
+        for stream, rows in loaded.streams.items():
+            self.engine.took(stream, rows.count, rows.duplicates, rows.rejects, rows.late)
+        self._count()
+        self._report_bad_rows()
+        if self.failed:
+            return True
+        found = loaded.evaluate()
         for name in self.outputs:
             sink, lines = self.sinks.get(name), None
             if isinstance(sink, TextSink) and sink.kind == CSV and name not in self.goals:
@@ -287,10 +292,9 @@ class LocalRun(Run):
                     self.engine.gave(name, len(some))
                     sink.write_lines(some)
                 continue
-            for rows in found.of(name):
-                self.engine.gave(name, len(rows))
-                self._put(name, rows)
-        self._report_bad_rows()
+            for answers in found.of(name):
+                self.engine.gave(name, len(answers))
+                self._put(name, answers)
         return True
 
     def _put(self, name: str, rows: Sequence[Row]) -> None:

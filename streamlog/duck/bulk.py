@@ -1,43 +1,45 @@
-"""A program over complete files, all at once: DuckDB reads them, and no row goes through Python.
+"""A program over complete files, all at once: DuckDB reads them, and only rows about which there is
+a doubt go through Python (`duck.loading`).
 
-This is for data about which there is no doubt (`duck.csv`), of which no row is late, and for rules
-that queries can do. In all other cases nothing is said here, and rows go through the engine one by
-one. So what is rejected, what is late, and why, has one home.
+This is for rules that queries can do. In all other cases nothing is said here, and rows go through
+the engine one by one. What is rejected, and what is late, is the same both ways.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 
 from attrs import field, frozen
 
-from streamlog.duck.csv import certain, lines
-from streamlog.duck.database import FAILED, Database, Rows
+from streamlog.duck.database import Rows
 from streamlog.duck.executor import DuckExecutor
+from streamlog.duck.loading import Loaded, loaded
+from streamlog.duck.writing import lines
 from streamlog.plan.parts import Strategy
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import Limits, Row
 from streamlog.runtime.sources import Input
 from streamlog.syntax.ast import Type
 
-_AT_ONCE = 50_000  # answers
+_AT_ONCE = 50_000  # rows in Python
 
 
 @frozen
-class Loaded:
-    """The rows of a stream, each once."""
+class Bulk:
+    """All rows of all streams."""
 
-    rows: Rows
-    count: int  # of those in the files
-    duplicates: int
-    latest: int | None
+    executor: DuckExecutor
+    streams: Mapping[str, Loaded]
+
+    def evaluate(self) -> Answers:
+        given = {name: loaded.rows for name, loaded in self.streams.items()}
+        latest = [loaded.latest for loaded in self.streams.values() if loaded.latest is not None]
+        return Answers(self.executor, self.executor.at_once(given, latest))
 
 
 @frozen
 class Answers:
     executor: DuckExecutor
-    streams: Mapping[str, Loaded]
     _found: Mapping[str, Rows | None] = field(repr=False)
 
     def of(self, pred: str) -> Iterator[list[Row]]:
@@ -51,8 +53,8 @@ class Answers:
         return None if rows is None else lines(self.executor.db, rows, types, _AT_ONCE)
 
 
-def evaluate(engine: Engine, files: Sequence[Input], limits: Limits) -> Answers | None:
-    """The answers of an engine's program over all rows of the files; None: not in this way."""
+def load(engine: Engine, files: Sequence[Input], limits: Limits) -> Bulk | None:
+    """The rows of the files, for an engine's program; None: not in this way."""
     schema = engine.schema
     has_facts = schema.facts_of.keys() & {*schema.streams}
     if not engine.progress.independent or has_facts or schema.views:
@@ -61,15 +63,12 @@ def evaluate(engine: Engine, files: Sequence[Input], limits: Limits) -> Answers 
     if not _by_queries(executor):
         return None
     streams: dict[str, Loaded] = {}
-    for stream in engine.schema.streams:
-        load = partial(_loaded, engine, executor.db, stream)
-        loaded = load([file for file in files if file.pred == stream])
-        if loaded is None:
+    for stream in schema.streams:
+        found = loaded(engine, executor.db, stream, [f for f in files if f.pred == stream])
+        if found is None:
             return None
-        streams[stream] = loaded
-    given = {name: loaded.rows for name, loaded in streams.items()}
-    latest = [loaded.latest for loaded in streams.values() if loaded.latest is not None]
-    return Answers(executor, streams, executor.at_once(given, latest))
+        streams[stream] = found
+    return Bulk(executor, streams)
 
 
 def _by_queries(executor: DuckExecutor) -> bool:
@@ -77,56 +76,3 @@ def _by_queries(executor: DuckExecutor) -> bool:
     is_temporal = executor.schema.is_temporal
     temporal = [s for s in executor.stages if any(map(is_temporal, s.preds))]
     return bool(temporal) and all(s.strategy is not Strategy.KERNEL for s in temporal)
-
-
-def _loaded(engine: Engine, db: Database, stream: str, files: Sequence[Input]) -> Loaded | None:
-    checker, clock = engine.checkers[stream], engine.progress[stream]
-    types = [type_ for type_ in checker.types if type_ is not None]
-    if not files:
-        return Loaded(Rows(db, types, at_hand=[]), 0, 0, None)
-    queries = [certain(file, checker) for file in files]
-    if len(types) < len(checker.types) or None in queries:
-        return None
-    try:
-        with db.in_order():
-            name, count = db.stored(f"SELECT *, 0 AS file FROM ({queries[0]})")
-            for number, query in enumerate(queries[1:], 1):
-                count += db.count(f"INSERT INTO {name} SELECT *, {number} FROM ({query})")
-    except FAILED:
-        return None
-    if db.value(f"SELECT count(*) FROM {name} WHERE c0 IS NULL"):
-        return None
-    if db.value(_not_in_order(name)) and db.value(_late(name, clock.slack, len(files) > 1)):
-        return None
-    latest = db.value(f"SELECT max(c0) FROM {name}")
-    rows, distinct = db.stored(f"SELECT DISTINCT * EXCLUDE (file) FROM {name}")
-    db.execute(f"DROP TABLE {name}")
-    query = f"SELECT * FROM {rows}"
-    return Loaded(Rows(db, types, query=query), count, count - distinct, latest)
-
-
-def _not_in_order(table: str) -> str:
-    """How many rows are earlier than the one before. Without an order DuckDB goes through a table
-    as it lies, and needs no sorting; should it ever not, the numbers of rows show it."""
-    before = "lag(c0) OVER () AS before, lag(rowid) OVER () AS last"
-    return (
-        f"SELECT count(*) FROM (SELECT c0, rowid AS id, {before} FROM {table}) "
-        "WHERE c0 < before OR id <> last + 1"
-    )
-
-
-def _late(table: str, slack: int, several: bool) -> str:
-    """How many rows come when their time has passed. Files are merged as `sources.merged` does:
-    the one whose latest row is earliest goes on."""
-    if not several:
-        before = f"SELECT c0, {_highest('1 PRECEDING')} AS before FROM {table}"
-    else:
-        own = f"SELECT c0, file, rowid AS id, {_highest('CURRENT ROW', 'file')} AS reached"
-        order = "ORDER BY reached, file, id"
-        before = f"SELECT c0, lag(reached) OVER ({order}) AS before FROM ({own} FROM {table})"
-    return f"SELECT count(*) FROM ({before}) WHERE c0 < before - {slack}"
-
-
-def _highest(end: str, partition: str = "") -> str:
-    by = f"PARTITION BY {partition} " if partition else ""
-    return f"max(c0) OVER ({by}ORDER BY rowid ROWS BETWEEN UNBOUNDED PRECEDING AND {end})"

@@ -38,6 +38,11 @@ Types = Sequence[Type]
 FAILED = (duckdb.DataError, duckdb.InvalidInputException)
 
 
+def literal(value: str) -> str:
+    """A text in SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
 def columns(types: Types) -> list[tuple[str, str]]:
     """The names and SQL types of a relation's columns."""
     return [(f"c{i}", _KINDS[t][0]) for i, t in enumerate(types)] or [("c0", "BOOLEAN")]
@@ -50,6 +55,7 @@ class Database:
         self.memory = limits.memory or share()
         self._numbers = count(1)
         self._passing: list[str] = []  # tables that live for one batch
+        self._scanned: list[str] = []  # what these are made from
 
     @cached_property
     def _db(self) -> duckdb.DuckDBPyConnection:
@@ -106,6 +112,9 @@ class Database:
         for name in self._passing:
             self._db.execute(f"DROP TABLE IF EXISTS {name}")
         self._passing.clear()
+        for name in self._scanned:
+            self._db.unregister(name)
+        self._scanned.clear()
 
     # --------------------------------------------------------------------------- relations
 
@@ -119,6 +128,13 @@ class Database:
         name, _ = self.stored(f"SELECT * FROM {given}")
         self._db.unregister(given)
         return f"SELECT * FROM {name}"
+
+    def scan(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> str:
+        """What one query can read from Arrow's batches."""
+        name = f"given_{next(self._numbers)}"
+        self._db.register(name, pa.RecordBatchReader.from_batches(schema, batches))
+        self._scanned.append(name)
+        return name
 
     def fetch(self, text: str, types: Types) -> list[Row]:
         rows: list[Row] = self._db.execute(text).fetchall()

@@ -205,11 +205,23 @@ class Engine:
             check_inputs(self.program, given, 'push them, or say engine.end("{name}") before')
         self.progress.end(stream if stream is None else self._stream(stream))
 
-    def took(self, stream: str, rows: int, duplicates: int) -> None:
-        """So many rows, none of them late, have gone to the executor by another way."""
+    def took(
+        self,
+        stream: str,
+        rows: int,
+        duplicates: int,
+        rejects: Sequence[Reject],
+        late: Sequence[Late],
+    ) -> None:
+        """So many rows have come, and those that are neither rejected nor late have gone to the
+        executor by another way."""
         self._counts.rows[stream] += rows
+        self._counts.rejected[stream] += len(rejects)
+        self._counts.late[stream] += len(late)
+        self.rejects += rejects
+        self.late += late
         self.buffers[stream].duplicates += duplicates
-        self._counts.state_high += rows - duplicates
+        self._counts.state_high += rows - duplicates - len(rejects) - len(late)
 
     def gave(self, output: str, answers: int) -> None:
         """So many answers have come from the executor by another way."""

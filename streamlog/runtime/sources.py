@@ -231,6 +231,24 @@ class Layout:
 
         return check
 
+    def rows(
+        self,
+        found: Iterable[tuple[int, list[str] | Unreadable | None]],
+        checker: Checker,
+        path: Path,
+    ) -> Arriving:
+        """The rows of records."""
+        check, is_numbered = self.check(checker), checker.number is not None
+        for line, fields in found:
+            if fields is None:
+                yield None
+                continue
+            row = check(self.numbered(fields, line, checker) if is_numbered else fields)
+            if row.__class__ is tuple:
+                yield row
+            elif not self.is_repeated(fields, checker):
+                yield placed(row, path, line)
+
     def numbered(
         self, fields: list[str] | Unreadable, line: int, checker: Checker
     ) -> list[str] | Unreadable:
@@ -273,18 +291,8 @@ def _csv_rows(lines: Iterable[str], source: Input, checker: Checker) -> Arriving
             yield None
         if header is None:
             return
-    numbered = checker.number is not None
     layout = Layout.of(_numbered(header, checker), checker.paths, path)
-    check = layout.check(checker)
-    for line, fields in found:
-        if fields is None:
-            yield None
-            continue
-        row = check(layout.numbered(fields, line, checker) if numbered else fields)
-        if row.__class__ is tuple:
-            yield row
-        elif not layout.is_repeated(fields, checker):
-            yield placed(row, path, line)
+    yield from layout.rows(found, checker, path)
 
 
 def records(
@@ -308,7 +316,7 @@ def records(
             if line:
                 yield number, line.split(delimiter)
             continue
-        while (found := _quoted(line, source, ahead, delimiter)) is None:
+        while (found := quoted(line, source, ahead, delimiter)) is None:
             yield number, None
         record, more = found
         for _ in range(more):
@@ -317,7 +325,7 @@ def records(
         number += more
 
 
-def _quoted(
+def quoted(
     line: str, source: Iterator[str], ahead: deque[str], delimiter: str
 ) -> tuple[list[str] | Unreadable, int] | None:
     """A record with quotes, and how many of the lines that follow belong to it; None: perhaps
