@@ -13,24 +13,30 @@ import pyarrow.compute as pc
 from streamlog.runtime.data_files import Unzipped, is_compressed, readable
 from streamlog.runtime.sources import ERRORS, Input
 
-LINE = "line"
-SCHEMA = pa.schema([(LINE, pa.string())])
+SCHEMA = pa.schema([("line", pa.string()), ("is_plain", pa.bool_())])
 _BLOCK = 1 << 22
+_SPECIAL = (b'"', b"\r", b"\0")
 # How a line begins that is not for DuckDB to judge, each of its bytes a character.
 _APART = "\0"
 
 
 def batches(source: Input) -> Iterator[pa.RecordBatch]:
-    """All lines of a file, without what ends them."""
+    """All lines of a file, without what ends them; and whether it is certain that nothing is in
+    them which CSV treats in a special way."""
     with readable(source.path), source.path.open("rb") as plain:
         file = Unzipped(plain) if is_compressed(source.path) else plain
         for block, is_ended in _blocks(file):
-            if is_ended:
-                lines = pc.split_pattern(pa.array([block], pa.large_binary()), b"\n").flatten()
-                texts = _texts(block, lines)
-            else:
-                texts = pa.array([_apart(block)], pa.string())
-            yield pa.record_batch([texts], SCHEMA)
+            texts = _texts(block) if is_ended else pa.array([_apart(block)], pa.string())
+            is_plain = is_ended and not any(some in block for some in _SPECIAL)
+            flags = pa.repeat(is_plain, len(texts))
+            yield pa.record_batch([texts, flags], SCHEMA)
+
+
+def first(source: Input, most: int) -> list[str]:
+    """The first lines of a file."""
+    batch = next(batches(source), None)
+    found: list[str] = [] if batch is None else batch.column(0).slice(0, most).to_pylist()
+    return found
 
 
 def _blocks(file: BufferedIOBase) -> Iterator[tuple[bytes, bool]]:
@@ -49,7 +55,8 @@ def _blocks(file: BufferedIOBase) -> Iterator[tuple[bytes, bool]]:
         yield last, False
 
 
-def _texts(block: bytes, lines: pa.Array) -> pa.Array:
+def _texts(block: bytes) -> pa.Array:
+    lines = pc.split_pattern(pa.array([block], pa.large_binary()), b"\n").flatten()
     if b"\0" not in block:
         try:
             return lines.cast(pa.string())

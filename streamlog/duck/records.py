@@ -95,10 +95,10 @@ class _Csv:
         header: list[str] | Unreadable | None = None
         before = 0
         if source.header:
-            first = next(lines.batches(source), None)
-            opening = iter([] if first is None else map(lines.as_read, first[0].to_pylist()))
+            first = [lines.as_read(line) for line in lines.first(source, 2 * MOST_LINES)]
+            opening = iter(first)
             before, header = next(records(opening, delimiter_of(source.path)), (0, None))
-            used = 0 if first is None else first.num_rows - sum(1 for _ in opening)
+            used = len(first) - len(list(opening))
             if header is None or used > before:
                 return None  # there is none, or it has several lines
         try:
@@ -118,11 +118,12 @@ class _Csv:
         is_whole = literal(f"({field})({delimiter}({field}))*")
         # A quote that is open at the end of a line is closed in another.
         split = (
-            f"CASE WHEN NOT contains(trimmed, '\"') THEN {plain} "
+            f"CASE WHEN is_plain OR NOT contains(trimmed, '\"') THEN {plain} "
             f"WHEN regexp_full_match(trimmed, {is_whole}, 's') THEN {fields} END"
         )
         scan = db.scan(lines.batches(self.source), lines.SCHEMA)
-        source = f"SELECT line AS {RECORD}, rtrim(line, chr(13)) AS trimmed FROM {scan}"
+        trimmed = "CASE WHEN is_plain THEN line ELSE rtrim(line, chr(13)) END"
+        source = f"SELECT line AS {RECORD}, is_plain, {trimmed} AS trimmed FROM {scan}"
         values = [
             of_text(f"fields[{place + 1}]", type_)
             for place, type_ in zip(self.layout.picked, self.checker.types, strict=True)
@@ -131,8 +132,7 @@ class _Csv:
         tests = [
             f"len(fields) = {self.layout.width}",
             "trimmed <> ''",
-            "NOT contains(trimmed, chr(13))",
-            "NOT contains(trimmed, chr(0))",
+            "(is_plain OR NOT (contains(trimmed, chr(13)) OR contains(trimmed, chr(0))))",
         ]
         source = f"SELECT *, {split} AS fields FROM ({source})"
         return _certain(values, self.checker, tests, source)
