@@ -29,6 +29,7 @@ from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import Measured, Profiled, Row
 from streamlog.runtime.ingest import REPORT, SKIPPED, Checker
 from streamlog.runtime.lock import locked
+from streamlog.runtime.merging import merged
 from streamlog.runtime.prefix import Prefix, problem
 from streamlog.runtime.replacing import Replacing
 from streamlog.runtime.report import Late
@@ -47,7 +48,6 @@ from streamlog.runtime.sources import (
     Input,
     Rows,
     SourceError,
-    merged,
     read,
     read_files,
 )

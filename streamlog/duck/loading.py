@@ -156,7 +156,7 @@ def _is_in_order(db: Database, rows: str) -> bool:
 
 def _late(db: Database, rows: str, slack: int, types: Types) -> list[tuple[int, int, Row]]:
     """The rows that come when their time has passed: their ids, what time has passed, and their
-    values. Files are merged as `sources.merged` does: the one whose latest row is earliest goes
+    values. Files are merged as `merging.merged` does: the one whose latest row is earliest goes
     on."""
     reached = (
         "max(c0) OVER (PARTITION BY file ORDER BY id "

@@ -12,7 +12,6 @@ import json
 import sys
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from heapq import heapify, heappop, heapreplace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
@@ -36,7 +35,7 @@ from streamlog.runtime.data_files import (
     readable,
 )
 from streamlog.runtime.data_files import SourceError as SourceError  # for all who read files
-from streamlog.runtime.executor import BEGIN, Row
+from streamlog.runtime.executor import Row
 from streamlog.runtime.ingest import Check, Checker, Reject, Unreadable
 from streamlog.runtime.nested import same_named
 from streamlog.runtime.prefix import Prefix, Recorded
@@ -135,7 +134,7 @@ def read_files(
     skips: Sequence[int],
     prefixes: Sequence[Prefix | None],
 ) -> list[Rows]:
-    """The rows of each of many files, for `merged`."""
+    """The rows of each of many files, for `merging.merged`."""
 
     def when_due(source: Input, skip: int, prefix: Prefix | None) -> Rows:
         checker = checkers[source.pred]
@@ -378,46 +377,6 @@ def _json_rows(lines: Iterable[str], source: Input, checker: Checker) -> Arrivin
         number += 1
         for row in json_rows(line, checker, number):
             yield row if row.__class__ is tuple else placed(row, source.path, number)
-
-
-# ------------------------------------------------------------------------------ many of them
-
-
-def merged(inputs: Sequence[Rows | Arriving]) -> Iterator[tuple[int, Row | Reject | None]]:
-    """The rows of several inputs as if they had arrived together, each with the number of its
-    input, and None where an input ends, or has no more at present.
-
-    Each file keeps its own order; between files, the one whose latest row is earliest goes on. So
-    no file's rows are late only because another was read first. A rejected row follows the one
-    before it.
-    """
-    heap: list[tuple[int, int, Row | Reject]] = []
-    for which, rows in enumerate(inputs):
-        first = next(rows, None)
-        if first is None:
-            yield which, None
-        else:
-            time = BEGIN if isinstance(first, Reject) else int(first[0])
-            heap.append((time, which, first))
-    heapify(heap)
-    while len(heap) > 1:
-        time, which, row = heap[0]
-        yield which, row
-        following = next(inputs[which], None)
-        if following is None:
-            heappop(heap)
-            yield which, None
-            continue
-        if not isinstance(following, Reject):
-            time = max(time, int(following[0]))
-        heapreplace(heap, (time, which, following))
-    for _, which, last in heap:
-        yield which, last
-        for more in inputs[which]:
-            if more is None:
-                break
-            yield which, more
-        yield which, None
 
 
 # ------------------------------------------------------------------------------------ `from`
