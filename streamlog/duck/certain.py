@@ -47,6 +47,38 @@ def of_json(field: str, type_: Type) -> str:
             return of_text(written, type_)
 
 
+# What DuckDB calls the types of columns that hold values of a type.
+_WHOLE_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+_HELD: dict[Type, tuple[str, ...]] = {
+    Type.INT: _WHOLE_NUMBERS,
+    Type.DURATION: _WHOLE_NUMBERS,
+    Type.TIME: _WHOLE_NUMBERS,
+    Type.FLOAT: ("DOUBLE", "FLOAT", *_WHOLE_NUMBERS),
+    Type.STRING: ("VARCHAR",),
+    Type.BOOL: ("BOOLEAN",),
+}
+_STAMPS = ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_MS", "TIMESTAMP_S")
+
+
+def of_typed(field: str, held: str, type_: Type) -> str | None:
+    """Of a column of this type of DuckDB's; None: nothing of it is beyond doubt."""
+    if type_ is Type.TIME and held in _STAMPS:
+        stamp = f"epoch_us({field})"
+        return f"CASE WHEN isfinite({field}) AND {_in_calendar(stamp)} THEN {stamp} END"
+    if held not in _HELD[type_]:
+        return None
+    match type_:
+        case Type.INT | Type.DURATION:
+            return f"CAST({field} AS BIGINT)"
+        case Type.TIME:
+            return f"CASE WHEN {_is_usual(field)} THEN CAST({field} AS BIGINT) END"
+        case Type.FLOAT:
+            double = f"CAST({field} AS DOUBLE)"
+            return f"CASE WHEN isfinite({double}) THEN {double} END"
+        case Type.STRING | Type.BOOL:
+            return field
+
+
 def _whole(field: str) -> str:
     # DuckDB reads 5.0 and 1e3 as whole numbers.
     number = f"TRY_CAST({field} AS BIGINT)"

@@ -87,6 +87,14 @@ class Database:
         found = self._db.execute(text).fetchone()
         return None if found is None or found[0] is None else int(found[0])
 
+    def types(self, text: str) -> list[str] | None:
+        """The types of a query's columns; None: it has none."""
+        try:
+            found = self._db.execute(f"DESCRIBE {text}").fetchall()
+        except duckdb.Error:
+            return None
+        return [str(type_) for _, type_, *_ in found]
+
     @contextmanager
     def in_order(self) -> Iterator[None]:
         """Tables that are made inside have the rows of files in the files' order."""

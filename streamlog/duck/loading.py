@@ -39,10 +39,10 @@ def loaded(engine: Engine, db: Database, stream: str, files: Sequence[Input]) ->
     types = [type_ for type_ in checker.types if type_ is not None]
     if not files:
         return Loaded(Rows(db, types, at_hand=[]), 0)
-    forms = [form for file in files if (form := records.of(file, checker)) is not None]
-    if len(forms) < len(files):
-        return None
     try:
+        forms = [form for file in files if (form := records.of(file, checker, db)) is not None]
+        if len(forms) < len(files):
+            return None
         table, counts = _stored(db, forms)
         checked = _checked(db, table, forms, counts, types)
     except (*FAILED, SourceError):

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from glob import has_magic
 from itertools import islice
 from typing import Protocol, TypeAlias
 
 from attrs import frozen
 
 from streamlog.duck import lines
-from streamlog.duck.certain import of_json, of_text
+from streamlog.duck.certain import of_json, of_text, of_typed
 from streamlog.duck.database import Database, literal
-from streamlog.runtime.data_files import CSV, JSON_LINES, delimiter_of
+from streamlog.runtime.data_files import CSV, PARQUET, delimiter_of
 from streamlog.runtime.executor import Row
 from streamlog.runtime.ingest import Checker, Reject, Unreadable
+from streamlog.runtime.parquet import flat_columns, rows_at
 from streamlog.runtime.sources import (
     MOST_LINES,
     Input,
@@ -47,7 +49,7 @@ class Records(Protocol):
         """What the checker says of records, in their order."""
 
 
-def of(source: Input, checker: Checker) -> Records | None:
+def of(source: Input, checker: Checker, db: Database) -> Records | None:
     """None: all are for the checker."""
     if source.form or not source.path.is_file():
         return None
@@ -57,7 +59,9 @@ def of(source: Input, checker: Checker) -> Records | None:
         return None
     if source.kind == CSV:
         return _Csv.of(source, checker)
-    return _Json(source, checker) if source.kind == JSON_LINES else None
+    if source.kind == PARQUET:
+        return _Parquet.of(source, checker, db)
+    return _Json(source, checker)
 
 
 def _certain(values: Sequence[str], checker: Checker, tests: Iterable[str], source: str) -> str:
@@ -214,3 +218,48 @@ class _Json:
 
 def _pointer(keys: Sequence[str]) -> str:
     return "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in keys)
+
+
+# ---------------------------------------------------------------------------------- Parquet
+
+
+@frozen
+class _Parquet:
+    source: Input
+    checker: Checker
+    width: int
+    values: Sequence[str]
+
+    @staticmethod
+    def of(source: Input, checker: Checker, db: Database) -> _Parquet | None:
+        if has_magic(str(source.path)):
+            return None  # which DuckDB would take for a pattern
+        held = db.types(_scan(source))
+        picked = None if held is None else flat_columns(source, checker)
+        if held is None or picked is None:
+            return None
+        values = [
+            of_typed(f"y{place}", held[place], type_)
+            for place, type_ in zip(picked, checker.types, strict=True)
+            if type_ is not None
+        ]
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            return None
+        return _Parquet(source, checker, len(held), known)
+
+    def query(self, db: Database) -> str:
+        # Names that SQL takes, whatever the names are.
+        names = ", ".join(f"y{i}" for i in range(self.width))
+        source = f"SELECT *, '' AS {RECORD} FROM ({_scan(self.source)}) AS rows({names})"
+        return _certain(self.values, self.checker, [], source)
+
+    def read(self, uncertain: Iterable[tuple[int, str]]) -> Iterator[Read]:
+        rest = iter(uncertain)
+        while numbers := [number for number, _ in islice(rest, _AT_ONCE)]:
+            for number, row in rows_at(self.source, self.checker, numbers):
+                yield number, number, row
+
+
+def _scan(source: Input) -> str:
+    return f"SELECT * FROM read_parquet({literal(str(source.path))})"

@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
+from datetime import date, datetime, timezone
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 from streamlog.app import run_local
 from streamlog.app.cli import main
-from streamlog.duck import bulk, lines
+from streamlog.duck import bulk, lines, records
 
 PROGRAM = """
 stream s(T: time, area: string, n: int 0..1000, x: float, d: duration, b: bool) slack 10s.
@@ -346,6 +350,59 @@ def test_json_in_json(seen: list[bool]) -> None:
     assert seen == [True]
     assert found["p"] == ["1,u,5", "1,v,5", "1,x,5", "T,U,N"]
     assert len(found["rejects"]) == 3
+
+
+PARQUET: dict[str, list[tuple[pa.DataType, object]]] = {
+    "T": [
+        (pa.timestamp("us", "UTC"), datetime(2026, 11, 15, 8, tzinfo=timezone.utc)),
+        (pa.timestamp("ms"), datetime(2026, 11, 15, 8)),
+        (pa.timestamp("us"), datetime(1, 1, 1)),
+        (pa.int64(), 1794729600000000),
+        (pa.int64(), 5),
+        (pa.string(), time(0)),
+        (pa.timestamp("ns"), datetime(2026, 11, 15, 8)),
+        (pa.date32(), date(2026, 11, 15)),
+        (pa.int64(), None),
+    ],
+    "area": [(pa.string(), "a"), (pa.string(), "\0é"), (pa.binary(), b"a"), (pa.string(), None)],
+    "n": [(pa.int64(), 5), (pa.uint16(), 1000), (pa.int8(), -1), (pa.float64(), 5.0)],
+    "x": [
+        (pa.float32(), 0.1),
+        (pa.float64(), math.nan),
+        (pa.float64(), -9.5),
+        (pa.int64(), 2**53 + 1),
+    ],
+    "d": [(pa.int64(), 300), (pa.duration("s"), 5), (pa.float64(), 0.5)],
+    "b": [(pa.bool_(), True), (pa.int64(), 1), (pa.bool_(), None)],
+}
+
+
+def test_parquet(seen: list[bool]) -> None:
+    first = {name: values[0] for name, values in PARQUET.items()}
+    for name, values in PARQUET.items():
+        for kind, value in values:
+            chosen = {**first, name: (kind, value)}
+            columns = {
+                n: pa.array([first[n][1] if type_ == first[n][0] else v, v], type_)
+                for n, (type_, v) in chosen.items()
+            }
+            pq.write_table(pa.table(columns), "s.parquet")
+            both("--input", "s=s.parquet", "--empty", "r")
+    assert seen.count(True) > 15
+
+
+def test_bad_rows_of_parquet(seen: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "_AT_ONCE", 3)
+    numbers = [None if n % 7 == 0 else n for n in range(100)]
+    table = pa.table(
+        {"n": numbers, "t": range(100), "T": [n - n % 30 // 29 * 5 for n in range(100)]}
+    )
+    pq.write_table(table, "s.parquet", row_group_size=10)
+    program = "stream s(T: int, n: int 0..90).\noutput p.\np(T, N) <- s(T, N).\n"
+    found = both("--input", "s=s.parquet", program=program)
+    assert seen == [True]
+    assert len(found["rejects"]) == 1 + 15 + 7
+    assert len(found["late"]) == 1 + 3
 
 
 def test_strict_stops_before_answers(seen: list[bool]) -> None:
