@@ -288,9 +288,9 @@ class LocalRun(Run):
             if isinstance(sink, TextSink) and sink.kind == CSV and name not in self.goals:
                 lines = found.lines(name, sink.types)
             if isinstance(sink, TextSink) and lines is not None:
-                for some in lines:
-                    self.engine.gave(name, len(some))
-                    sink.write_lines(some)
+                for number, text in lines:
+                    self.engine.gave(name, number)
+                    sink.write_lines(text)
                 continue
             for answers in found.of(name):
                 self.engine.gave(name, len(answers))

@@ -47,7 +47,9 @@ class Answers:
         rows = self._found[pred]
         return iter(()) if rows is None else rows.sorted(_AT_ONCE)
 
-    def lines(self, pred: str, types: Sequence[Type | None]) -> Iterator[list[str]] | None:
+    def lines(
+        self, pred: str, types: Sequence[Type | None]
+    ) -> Iterator[tuple[int, memoryview]] | None:
         """The same as lines of a CSV file; None: that is for `runtime.sinks` to do."""
         rows = self._found[pred]
         return None if rows is None else lines(self.executor.db, rows, types, _AT_ONCE)

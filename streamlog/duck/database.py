@@ -79,13 +79,13 @@ class Database:
 
     def count(self, text: str, values: Sequence[object] = ()) -> int:
         """How many rows a statement has written."""
-        found = self._db.execute(text, values).fetchone()
-        return int(found[0]) if found else 0
+        found = self._db.execute(text, values).fetchall()
+        return int(found[0][0]) if found else 0
 
     def value(self, text: str) -> int | None:
         """The one value that a query gives."""
-        found = self._db.execute(text).fetchone()
-        return None if found is None or found[0] is None else int(found[0])
+        found = self._db.execute(text).fetchall()
+        return None if not found or found[0][0] is None else int(found[0][0])
 
     def types(self, text: str) -> list[str] | None:
         """The types of a query's columns; None: it has none."""
@@ -155,6 +155,11 @@ class Database:
         while rows := found.fetchmany(at_once):
             rows = with_none(rows) if self.has_none else rows
             yield rows if types else [()] * len(rows)
+
+    def arrays(self, text: str, at_once: int) -> Iterator[pa.Array]:
+        """The only column of a query, as `fetched`."""
+        found: pa.RecordBatchReader = self._db.sql(text).to_arrow_reader(at_once)
+        yield from (batch.column(0) for batch in found)
 
     # ------------------------------------------------------------------------------ errors
 

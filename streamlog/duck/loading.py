@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
@@ -49,18 +50,20 @@ def loaded(engine: Engine, db: Database, stream: str, files: Sequence[Input]) ->
         return None  # the reader of rows says what is wrong, and where
     good = _good(table, checked, types)
     count = len(checked.rejects) + (db.value(f"SELECT count(*) FROM ({good})") or 0)
-    late: list[tuple[int, int, Row]] = []
-    if checked.tables or not _is_in_order(db, good):
-        late = _late(db, good, slack, types)
+    order = None if checked.tables else _order(db, good)
+    late = [] if order is not None else _late(db, good, slack, types)
     if late:
         ids = Rows(db, [Type.INT], at_hand=[(id_,) for id_, *_ in late]).query
         good = f"SELECT * FROM ({good}) WHERE id NOT IN ({ids})"
     latest = db.value(f"SELECT max(c0) FROM ({good})")
-    rows, distinct = db.stored(f"SELECT DISTINCT {_columns(types)} FROM ({good})")
-    db.execute(f"DROP TABLE {table}")
+    rows, distinct = f"SELECT {_columns(types)} FROM ({good})", count - len(checked.rejects)
+    if order is not _Order.ASCENDING:
+        name, distinct = db.stored(f"SELECT DISTINCT * FROM ({rows})")
+        rows = f"SELECT * FROM {name}"
+        db.execute(f"DROP TABLE {table}")
     clock = engine.clock(stream)
     return Loaded(
-        Rows(db, types, query=f"SELECT * FROM {rows}"),
+        Rows(db, types, query=rows),
         count,
         count - len(checked.rejects) - len(late) - distinct,
         checked.rejects,
@@ -146,12 +149,21 @@ def _good(table: str, checked: _Checked, types: Types) -> str:
     return certain + "".join(others)
 
 
-def _is_in_order(db: Database, rows: str) -> bool:
-    """Whether no row is earlier than the one before. Without an order DuckDB goes through a table
-    as it lies, and needs no sorting; should it ever not, the ids of rows show it."""
+class _Order(enum.Enum):
+    """Of the times of rows, each beside the one before."""
+
+    ASCENDING = 1  # so that no two rows are the same
+    SORTED = 2
+
+
+def _order(db: Database, rows: str) -> _Order | None:
+    """Without an order DuckDB goes through a table as it lies, and needs no sorting; should it ever
+    not, the ids of rows show it."""
     before = "lag(c0) OVER () AS before, lag(id) OVER () AS last"
     found = f"SELECT c0, id, {before} FROM ({rows})"
-    return not db.value(f"SELECT count(*) FROM ({found}) WHERE c0 < before OR id <= last")
+    is_earlier = "CASE WHEN c0 < before OR id <= last THEN 2 WHEN c0 = before THEN 1 ELSE 0 END"
+    worst = db.value(f"SELECT max({is_earlier}) FROM ({found})") or 0
+    return (_Order.ASCENDING, _Order.SORTED, None)[worst]
 
 
 def _late(db: Database, rows: str, slack: int, types: Types) -> list[tuple[int, int, Row]]:

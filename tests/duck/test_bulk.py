@@ -513,3 +513,13 @@ def test_a_profile_is_of_rules(seen: list[bool]) -> None:
     write("s.csv", "end,begin,n", [f"{time(60)},{time(0)},1"])
     run("a", "--input", "s=s.csv", "--profile", program=RELATED)
     assert seen == []
+
+
+def test_values_that_are_missing(seen: list[bool]) -> None:
+    program = "stream s(T: int, a: string).\ntable t(a: string, b: string?).\noutput p.\n"
+    program += "p(T, B) <- s(T, A), t(A, B).\n"
+    write("s.csv", "T,a", ["1,x", "2,y"])
+    write("t.csv", "a,b", ["x,", "y,z"])
+    found = both("--input", "s=s.csv", "--input", "t=t.csv", program=program)
+    assert seen == [True]
+    assert found["p"] == ["1,", "2,z", "T,B"]
