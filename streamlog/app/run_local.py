@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.status import Status
@@ -52,6 +52,9 @@ from streamlog.runtime.sources import (
     read_files,
 )
 from streamlog.runtime.values import moment
+
+if TYPE_CHECKING:
+    from streamlog.duck.bulk import Bulk
 
 # Files with so many bytes are worth starting DuckDB for.
 LARGE = 2_000_000
@@ -264,7 +267,7 @@ class LocalRun(Run):
         return self.failed
 
     def _in_bulk(self) -> bool:
-        """Evaluate large files all at once, if that is possible."""
+        """Read large files all at once, and evaluate them so, as far as that is possible."""
         size = sum(i.path.stat().st_size for i in self.streams if i.path.is_file())
         options = self.options
         by_rows = options.strategy == "kernel" or options.every != EVERY or options.profile
@@ -275,13 +278,30 @@ class LocalRun(Run):
         loaded = bulk.load(self.engine, self.streams, self.options.limits)
         if loaded is None:
             return False
-        self.engine.executor = loaded.executor
+        engine = self.engine
         for stream, rows in loaded.streams.items():
-            self.engine.took(stream, rows.count, rows.duplicates, rows.rejects, rows.late)
+            engine.counts.took(stream, rows.count, len(rows.late), len(rows.rejects))
+            engine.buffers[stream].duplicates += rows.duplicates
+            engine.rejects += rows.rejects
+            engine.late += rows.late
         self._count()
         self._report_bad_rows()
         if self.failed:
             return True
+        if loaded.by_queries:
+            self._answer_at_once(loaded)
+            return True
+        for arrived, until in loaded.slices(EVERY):
+            for name, answers in engine.feed(arrived, until).items():
+                self._put(name, answers)
+            self._report_bad_rows()
+            if self.status is not None:
+                self.status.update(self._live_line())
+        return True
+
+    def _answer_at_once(self, loaded: Bulk) -> None:
+        self.engine.executor = loaded.executor
+        self.engine.counts.held(loaded.count)
         found = loaded.evaluate()
         for name in self.outputs:
             sink, lines = self.sinks.get(name), None
@@ -289,13 +309,12 @@ class LocalRun(Run):
                 lines = found.lines(name, sink.types)
             if isinstance(sink, TextSink) and lines is not None:
                 for number, text in lines:
-                    self.engine.gave(name, number)
+                    self.engine.counts.answers[name] += number
                     sink.write_lines(text)
                 continue
             for answers in found.of(name):
-                self.engine.gave(name, len(answers))
+                self.engine.counts.answers[name] += len(answers)
                 self._put(name, answers)
-        return True
 
     def _put(self, name: str, rows: Sequence[Row]) -> None:
         """Answers to their file, or to standard output."""

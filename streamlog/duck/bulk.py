@@ -1,8 +1,10 @@
-"""A program over complete files, all at once: DuckDB reads them, and only rows about which there is
-a doubt go through Python (`duck.loading`).
+"""A program over complete files: DuckDB reads them, and only rows about which there is a doubt go
+through Python (`duck.loading`).
 
-This is for rules that queries can do. In all other cases nothing is said here, and rows go through
-the engine one by one. What is rejected, and what is late, is the same both ways.
+If queries can do the rules, no other row does, either. If not, the rows are handed over in the
+order of their times, some at a time, each checked, and none late or twice. Where what becomes of a
+row depends on the others that have come by then, nothing is said here, and rows go through the
+engine one by one. What is rejected, and what is late, is the same both ways.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from streamlog.duck.loading import Loaded, loaded
 from streamlog.duck.writing import lines
 from streamlog.plan.parts import Strategy
 from streamlog.runtime.engine import Engine
-from streamlog.runtime.executor import Limits, Row
+from streamlog.runtime.evaluation import clamped
+from streamlog.runtime.executor import BEGIN, END, Limits, Row
 from streamlog.runtime.sources import Input
 from streamlog.syntax.ast import Type
 
@@ -30,6 +33,31 @@ class Bulk:
 
     executor: DuckExecutor
     streams: Mapping[str, Loaded]
+    by_queries: bool
+
+    @property
+    def count(self) -> int:
+        return sum(loaded.good for loaded in self.streams.values())
+
+    def slices(self, size: int) -> Iterator[tuple[dict[str, list[Row]], int]]:
+        """About so many rows at a time, in the order of their times, and before which time these
+        are all there are."""
+        db, first = self.executor.db, BEGIN
+        found = {name: loaded.rows for name, loaded in self.streams.items() if loaded.good}
+        times = " UNION ALL ".join(f"SELECT c0 FROM ({rows.query})" for rows in found.values())
+        numbered = f"SELECT c0, row_number() OVER (ORDER BY c0) AS number FROM ({times})"
+        every = f"SELECT DISTINCT c0 FROM ({numbered}) WHERE number % {size} = 0 ORDER BY c0"
+        ends = [int(at) for (at,) in db.fetch(every, [Type.TIME])] if found else []
+        for end in [*ends, END]:
+            part = f"WHERE c0 >= {clamped(first)} AND c0 <= {clamped(end - 1)} ORDER BY c0"
+            yield (
+                {
+                    name: db.fetch(f"SELECT * FROM ({rows.query}) {part}", rows.types)
+                    for name, rows in found.items()
+                },
+                end,
+            )
+            first = end
 
     def evaluate(self) -> Answers:
         given = {name: loaded.rows for name, loaded in self.streams.items()}
@@ -62,19 +90,15 @@ def load(engine: Engine, files: Sequence[Input], limits: Limits) -> Bulk | None:
     if not engine.progress.independent or has_facts or schema.views:
         return None
     executor = DuckExecutor(engine.program.closed, engine.tables, limits)
-    if not _by_queries(executor):
-        return None
+    temporal = [s for s in executor.stages if any(map(schema.is_temporal, s.preds))]
+    by_queries = bool(temporal) and all(s.strategy is not Strategy.KERNEL for s in temporal)
+    if not by_queries and executor.db.memory is not None:
+        executor.db.memory //= 2  # the kernel has the other half
     streams: dict[str, Loaded] = {}
     for stream in schema.streams:
-        found = loaded(engine, executor.db, stream, [f for f in files if f.pred == stream])
+        own = [file for file in files if file.pred == stream]
+        found = loaded(engine, executor.db, stream, own, in_order=not by_queries)
         if found is None:
             return None
         streams[stream] = found
-    return Bulk(executor, streams)
-
-
-def _by_queries(executor: DuckExecutor) -> bool:
-    """Whether kernels have nothing to do with rows of streams."""
-    is_temporal = executor.schema.is_temporal
-    temporal = [s for s in executor.stages if any(map(is_temporal, s.preds))]
-    return bool(temporal) and all(s.strategy is not Strategy.KERNEL for s in temporal)
+    return Bulk(executor, streams, by_queries)

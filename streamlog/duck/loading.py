@@ -33,9 +33,17 @@ class Loaded:
     late: Sequence[Late] = ()
     latest: int | None = None
 
+    @property
+    def good(self) -> int:
+        """How many rows are left."""
+        return self.count - self.duplicates - len(self.rejects) - len(self.late)
 
-def loaded(engine: Engine, db: Database, stream: str, files: Sequence[Input]) -> Loaded | None:
-    """None: they are for the engine to read, row by row."""
+
+def loaded(
+    engine: Engine, db: Database, stream: str, files: Sequence[Input], *, in_order: bool
+) -> Loaded | None:
+    """None: they are for the engine to read, row by row. `in_order`: the rows will be asked for in
+    the order of their times."""
     checker, slack = engine.checkers[stream], engine.progress[stream].slack
     types = [type_ for type_ in checker.types if type_ is not None]
     if not files:
@@ -58,7 +66,9 @@ def loaded(engine: Engine, db: Database, stream: str, files: Sequence[Input]) ->
     latest = db.value(f"SELECT max(c0) FROM ({good})")
     rows, distinct = f"SELECT {_columns(types)} FROM ({good})", count - len(checked.rejects)
     if order is not _Order.ASCENDING:
-        name, distinct = db.stored(f"SELECT DISTINCT * FROM ({rows})")
+        unique = f"SELECT DISTINCT * FROM ({rows})"
+        with db.in_order():
+            name, distinct = db.stored(f"{unique} ORDER BY c0" if in_order else unique)
         rows = f"SELECT * FROM {name}"
         db.execute(f"DROP TABLE {table}")
     clock = engine.clock(stream)

@@ -13,6 +13,7 @@ from streamlog.diagnostics import did_you_mean
 from streamlog.runtime.asking import Asking, Frontier
 from streamlog.runtime.executor import (
     BEGIN,
+    END,
     Executor,
     ExecutorFactory,
     Limits,
@@ -75,7 +76,7 @@ class Engine:
         self.progress = Progress.of(program)
         self.buffers = {s: buffer_of(self.progress.timelines(s)) for s in self.schema.streams}
         self.checkers = {name: Checker(program, name) for name in self.schema.inputs}
-        self._counts = Counts.of(self.checkers, self.outputs, self._error_rules.values())
+        self.counts = Counts.of(self.checkers, self.outputs, self._error_rules.values())
         self._unnamed = set(self.schema.streams) if named else set()
         self._asking = Asking(self)
         self._broken: str | None = None
@@ -124,7 +125,7 @@ class Engine:
                     continue
                 time = row[0]
                 if time < progress:
-                    self._counts.late[stream] += 1
+                    self.counts.late[stream] += 1
                     self.late.append(Late(stream, row, progress, self.clock(stream), stream))
                     continue
                 if time > latest:
@@ -138,7 +139,7 @@ class Engine:
                         progress = time - slack
                 append(row)
         finally:
-            self._counts.rows[stream] += count
+            self.counts.rows[stream] += count
             self.progress.saw(clock, latest, progress)
 
     def _push_on_several(
@@ -154,7 +155,7 @@ class Engine:
                 if row.__class__ is Reject:
                     self._reject(row)
                 elif late := judge.late(row):
-                    self._counts.late[stream] += 1
+                    self.counts.late[stream] += 1
                     clock, passed = late
                     name, column = clock.stream, clock.column
                     self.late.append(Late(stream, row, passed, self.clock(name), name, column))
@@ -164,11 +165,11 @@ class Engine:
                     judge.take(row)
                     append(row)
         finally:
-            self._counts.rows[stream] += count
+            self.counts.rows[stream] += count
             judge.done()
 
     def _reject(self, reject: Reject) -> None:
-        self._counts.rejected[reject.stream] += 1
+        self.counts.rejected[reject.stream] += 1
         self.rejects.append(reject)
 
     def _doubted(self, stream: str, row: Row, clock: Clock, known: int) -> Reject:
@@ -205,28 +206,6 @@ class Engine:
             check_inputs(self.program, given, 'push them, or say engine.end("{name}") before')
         self.progress.end(stream if stream is None else self._stream(stream))
 
-    def took(
-        self,
-        stream: str,
-        rows: int,
-        duplicates: int,
-        rejects: Sequence[Reject],
-        late: Sequence[Late],
-    ) -> None:
-        """So many rows have come, and those that are neither rejected nor late have gone to the
-        executor by another way."""
-        self._counts.rows[stream] += rows
-        self._counts.rejected[stream] += len(rejects)
-        self._counts.late[stream] += len(late)
-        self.rejects += rejects
-        self.late += late
-        self.buffers[stream].duplicates += duplicates
-        self._counts.state_high += rows - duplicates - len(rejects) - len(late)
-
-    def gave(self, output: str, answers: int) -> None:
-        """So many answers have come from the executor by another way."""
-        self._counts.answers[output] += answers
-
     # --------------------------------------------------------------------- answers out
 
     def step(self) -> dict[str, list[Row]]:
@@ -239,18 +218,28 @@ class Engine:
                 released[name] = in_order((*released[name], *rows))
         return released
 
+    def feed(self, arrived: Mapping[str, list[Row]], until: int) -> dict[str, list[Row]]:
+        """Evaluate rows that have come by another way, each once and none of them late: all up to
+        before a time, of all streams."""
+        if until < END:
+            self.progress.advance(until)
+        else:
+            self.progress.end()
+        return self._evaluated(arrived)
+
     def _step(self) -> dict[str, list[Row]]:
-        progress = self.progress.values()
-        arrived = leaving(self.buffers, self.progress, self.schema.views)
+        return self._evaluated(leaving(self.buffers, self.progress, self.schema.views))
+
+    def _evaluated(self, arrived: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
         try:
-            released = self.executor.step(arrived, progress)
+            released = self.executor.step(arrived, self.progress.values())
         except BaseException as error:
             # The executor may have done half of it; the rows are still here.
             self._broken = str(error) or type(error).__name__
             for buffer in self.buffers.values():
                 buffer.put_back()
             raise
-        self._counts.steps += 1
+        self.counts.steps += 1
         if not self.remembers:
             self._history.take(arrived, self.progress)
         else:
@@ -259,10 +248,10 @@ class Engine:
                     if name in self._memory:
                         self._memory[name] += rows
         for name in self.outputs:
-            self._counts.answers[name] += len(released.get(name, ()))
+            self.counts.answers[name] += len(released.get(name, ()))
         for name, rule in self._error_rules.items():
             rows = in_order(released.get(name, ()))
-            self._counts.skipped[rule] += len(rows)
+            self.counts.skipped[rule] += len(rows)
             self.errors += (Skipped(rule, str(why), str(values)) for *_, why, values in rows)
         self._measure()
         return {name: in_order(released.get(name, ())) for name in self.outputs}
@@ -275,7 +264,7 @@ class Engine:
             else sum(map(len, executor.holding().values()))
         )
         held += sum(map(len, self.buffers.values()))
-        self._counts.held(held + sum(map(len, self._history.rows.values())))
+        self.counts.held(held + sum(map(len, self._history.rows.values())))
 
     def facts(self, pred: str) -> list[Row]:
         """All that was received of an input, or released so far of a derived predicate, sorted."""
@@ -319,7 +308,7 @@ class Engine:
 
     @property
     def report(self) -> Report:
-        return self._counts.report({name: b.duplicates for name, b in self.buffers.items()})
+        return self.counts.report({name: b.duplicates for name, b in self.buffers.items()})
 
     @property
     def doubts(self) -> list[str]:
@@ -346,7 +335,7 @@ class Engine:
             },
             "duplicates": {name: b.duplicates for name, b in self.buffers.items()},
             "calendar": [name for name, c in self.checkers.items() if c.saw_time],
-            **self._counts.saved(),
+            **self.counts.saved(),
             "remembers": self.remembers,
         }
         tables: dict[str, Sequence[Row]] = {}
@@ -374,7 +363,7 @@ class Engine:
             buffer.restore(tables[f"buffer {name}"], tables[f"edge {name}"], duplicates)
         for name in figures["calendar"]:
             self.checkers[name].saw_time = True
-        self._counts = Counts.restored(figures)
+        self.counts = Counts.restored(figures)
         self._memory = {name: list(tables[f"memory {name}"]) for name in self._memory}
         for name in self._history.rows:
             self._history.rows[name] = list(tables[f"history {name}"])
@@ -432,7 +421,7 @@ class Engine:
         rows_of = chain.from_iterable(map(checker.rows, given))
         read = map(checker.fact, given) if checked else rows_of
         for row in (*map(checker.fact, self.schema.rows_of(name)), *read):
-            self._counts.rows[name] += 1
+            self.counts.rows[name] += 1
             if isinstance(row, Reject):
                 self._reject(row)
             else:
