@@ -14,7 +14,7 @@ from matplotlib import pyplot
 def main(results: str, picture: str) -> None:
     found = json.loads(Path(results).read_text())["results"]
     systems = sorted({system for by_system in found.values() for system in by_system})
-    figure, axes = pyplot.subplots(figsize=(9, 0.6 + 0.42 * len(found)))
+    figure, axes = pyplot.subplots(figsize=(9, 1.4 + 0.42 * len(found)), layout="constrained")
     for number, system in enumerate(systems):
         points = []
         for row, by_system in enumerate(found.values()):
@@ -30,8 +30,8 @@ def main(results: str, picture: str) -> None:
     axes.invert_yaxis()
     axes.set_xlabel("times as long as the fastest")
     axes.grid(axis="x", which="both", alpha=0.3)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=len(systems), fontsize=8)
-    figure.savefig(picture, dpi=110, bbox_inches="tight")
+    figure.legend(loc="outside lower center", ncols=len(systems), fontsize=8)
+    figure.savefig(picture, dpi=110)
 
 
 if __name__ == "__main__":
