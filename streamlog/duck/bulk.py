@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import field, frozen
 
-from streamlog.duck.database import Rows
+from streamlog.duck.database import OUT_OF_MEMORY, Rows
 from streamlog.duck.executor import DuckExecutor
 from streamlog.duck.loading import Loaded, loaded
 from streamlog.duck.writing import lines
@@ -97,7 +97,10 @@ def load(engine: Engine, files: Sequence[Input], limits: Limits) -> Bulk | None:
     streams: dict[str, Loaded] = {}
     for stream in schema.streams:
         own = [file for file in files if file.pred == stream]
-        found = loaded(engine, executor.db, stream, own, in_order=not by_queries)
+        try:
+            found = loaded(engine, executor.db, stream, own, in_order=not by_queries)
+        except OUT_OF_MEMORY:
+            return None  # one by one, rows need less
         if found is None:
             return None
         streams[stream] = found

@@ -36,6 +36,7 @@ Types = Sequence[Type]
 
 # A value that cannot be computed. What else DuckDB reports is not the rules' fault.
 FAILED = (duckdb.DataError, duckdb.InvalidInputException)
+OUT_OF_MEMORY = duckdb.OutOfMemoryException
 
 
 def literal(value: str) -> str:

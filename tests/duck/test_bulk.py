@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from streamlog.app import run_local
 from streamlog.app.cli import main
 from streamlog.duck import bulk, lines, records
+from streamlog.duck.database import OUT_OF_MEMORY, Database
 
 PROGRAM = """
 stream s(T: time, area: string, n: int 0..1000, x: float, d: duration, b: bool) slack 10s.
@@ -556,3 +557,15 @@ def test_kernels_are_handed_rows_in_the_order_of_time(
     assert len(found["again"]) > 50
     assert len(found["higher"]) > 10
     assert (len(found["late"]) > 1) is (disorder > 10)
+
+
+def test_without_enough_memory_rows_come_one_by_one(
+    seen: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stored(*_: object) -> None:
+        raise OUT_OF_MEMORY("no more")
+
+    monkeypatch.setattr(Database, "stored", stored)
+    write("s.csv", "T,area,n,x,d,b", [FIRST])
+    assert len(both("--input", "s=s.csv", "--empty", "r")["o"]) == 2
+    assert seen == [False]
