@@ -9,7 +9,7 @@ CREATE TABLE orders AS SELECT *, date_trunc('hour', T) AS H,
     euros % 2 = 0 AND (euros > 500 OR euros <= 100) AS even,
     euros % 3 = 0 AND euros > 100 AS third
 FROM "order";
-CREATE TABLE crowded AS SELECT * FROM visit WHERE guests > 50;
+CREATE TABLE crowded AS SELECT DISTINCT * FROM visit WHERE guests > 50;
 CREATE TABLE income AS SELECT H, shop, sum(euros) AS euros
     FROM orders JOIN crowded USING (T, shop) WHERE even GROUP BY ALL;
 CREATE TABLE guests AS SELECT H, shop, sum(guests) AS guests
