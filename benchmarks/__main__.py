@@ -18,9 +18,7 @@ import os
 import platform
 import statistics
 import subprocess
-import sys
 import tempfile
-import venv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -28,6 +26,7 @@ from typing import Any, TypeAlias
 import click
 
 from benchmarks import goals
+from benchmarks.environments import environment
 from benchmarks.workloads import EVENTS, WORKLOADS, Workload
 
 HERE = Path(__file__).parent
@@ -37,24 +36,6 @@ Results: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Any]]]
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 MOST_SECONDS = 1_800  # for all runs of a workload on a system
-ENVIRONMENTS = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "streamlog-bench"
-
-
-def environment(folder: Path) -> str:
-    """The Python of a system. Streamlog's is this one."""
-    requirements, system = folder / "requirements.txt", folder.name
-    if not requirements.exists():
-        return sys.executable
-    version = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:12]
-    made = ENVIRONMENTS / f"{system}-{version}"
-    python = made / "bin" / "python"
-    if not (made / "ready").exists():
-        click.echo(f"installing {system}", err=True)
-        venv.create(made, with_pip=True, clear=True)
-        command = [str(python), "-m", "pip", "install", "-q", "-r", str(requirements)]
-        subprocess.run(command, check=True)
-        (made / "ready").touch()
-    return str(python)
 
 
 def digest(out: Path) -> tuple[int, int]:

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import click
 
-from benchmarks.__main__ import HERE, SYSTEMS, environment, measured, median
+from benchmarks.__main__ import HERE, SYSTEMS, measured, median
+from benchmarks.environments import environment
 from benchmarks.workloads import EVENTS, WORKLOADS
 
 SIZES = (1, 2, 4)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from streamlog.diagnostics import Diagnostic
     from streamlog.runtime.engine import Engine as _Engine
     from streamlog.runtime.executor import Limits
+    from streamlog.runtime.wall_clock import WallClock
 
 __version__ = "0.1.0"
 __all__ = ["CompileError", "Engine", "ProgramWarning", "compile"]
@@ -93,17 +94,22 @@ def Engine(  # noqa: N802 - to its users it is a class
     remember: bool = True,
     on_error: str = "stop",
     allow_python: bool = False,
+    clock: WallClock | None = None,
 ) -> _Engine:
     """An engine that runs a compiled program in this process (see `runtime.engine`). `tables` has
     the rows of every table that rules read and that has no facts, though it be an empty list; a
     stream that has no rows is ended by its name, `engine.end("payment")`, before all are;
     `limits` (`runtime.executor`) say when a step is stopped. With `on_error="skip"` solutions that
     cannot be computed are left out; they are in `errors`, and `report` counts them. `allow_python`
-    lets a program call the Python functions that it declares."""
+    lets a program call the Python functions that it declares. With a `clock`
+    (`runtime.wall_clock`), rows of streams with a time of `arrival` are pushed without it, and
+    stamped."""
     from streamlog.kernel import Kernel
     from streamlog.runtime.engine import Engine as RuntimeEngine
     from streamlog.runtime.missing_inputs import check_inputs
 
     program = prepared(program, on_error, allow_python)
     check_inputs(program, {*program.schema.streams, *(tables or {})}, "pass them in `tables`")
-    return RuntimeEngine(program, Kernel, tables or {}, limits, remember=remember, named=True)
+    return RuntimeEngine(
+        program, Kernel, tables or {}, limits, remember=remember, named=True, clock=clock
+    )

@@ -88,6 +88,11 @@ _TABLE = (
     ("SL0701", "error", "an annotation that is not one of a rule"),
     ("SL0702", "warning", "a suppression that suppresses nothing"),
     ("SL0703", "warning", "a suppression without a reason"),
+    # ---- SL08: states
+    ("SL0801", "error", "a state read as an event, or an event as a state"),
+    ("SL0802", "error", "a state that nothing begins"),
+    ("SL0803", "error", "a state that rests on itself"),
+    ("SL0804", "error", "a state that forgets what ends it"),
 )
 
 SEVERITIES = {code: Severity(severity) for code, severity, _ in _TABLE}

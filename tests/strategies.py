@@ -244,6 +244,16 @@ _on_several = st.builds(
     _options(build(ast.Option, _timing, _limits)),
 )
 
+
+def _stamped(name: str, found: tuple[ast.Column, ...], last: bool) -> ast.Stream:
+    """A stream whose first or last column is the time of arrival."""
+    at = len(found) - 1 if last else 0
+    columns = (evolve(c, is_arrival=True) if i == at else c for i, c in enumerate(found))
+    return ast.Stream(name, tuple(columns), (), span=NOWHERE)
+
+
+_arriving = st.builds(_stamped, words, _times, st.booleans())
+
 # -------------------------------------------------------------------------- tests and modules
 
 steps = st.one_of(
@@ -265,6 +275,7 @@ statements = st.one_of(
     build(ast.Query, bodies),
     build(ast.Stream, words, column_lists.map(_timed), _options(_from | _limit), relations),
     _on_several,
+    _arriving,
     build(ast.Table, words, column_lists, _options(_from), relations),
     build(ast.Output, st.lists(answers, min_size=1, max_size=3).map(tuple)),
     build(ast.Use, paths, st.none() | words),

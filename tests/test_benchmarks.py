@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+import venv
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks import environments
 from benchmarks.__main__ import BEGIN, END, HERE, PAGE, SYSTEMS
 from benchmarks.goals import GOALS, LOCAL, table
 from benchmarks.growth import exponent
@@ -54,3 +57,25 @@ def test_the_page_has_a_place_for_results() -> None:
     medium = HERE / "results" / "medium.md"
     if medium.exists():
         assert medium.read_text(encoding="utf-8") in text
+
+
+def test_an_environment_is_made_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    system, made = tmp_path / "polars", []
+    system.mkdir()
+    (system / "requirements.txt").touch()
+    create = venv.create
+
+    def watched(folder: Path, **options: bool) -> None:
+        made.append(folder)
+        create(folder, **options)
+
+    monkeypatch.setattr(environments, "ENVIRONMENTS", tmp_path / "cache")
+    monkeypatch.setattr(venv, "create", watched)
+    with ThreadPoolExecutor(2) as pool:
+        pythons = set(pool.map(environments.environment, [system, system]))
+    (folder,) = made
+    assert pythons == {str(folder / "bin" / "python")}
+    # What is not an environment any more is that of the machine.
+    (folder / "pyvenv.cfg").unlink()
+    with pytest.raises(SystemExit, match="delete"):
+        environments.environment(system)

@@ -205,7 +205,7 @@ def _silenced(schema: Schema, promised: Contract) -> Iterator[Diagnostic]:
         for delay in entry.decided:
             rule = delay.because
             ways = [schema[timeline] for timeline, _ in delay.ways]
-            if any(timeline.option(ARRIVES_WITHIN) for timeline in ways):
+            if any(timeline.arrives_within is not None for timeline in ways):
                 continue  # the wall clock moves it on
             if len(schema.streams) > 1 and any(timeline.option("idle") for timeline in ways):
                 continue  # other streams take it with them

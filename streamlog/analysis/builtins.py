@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from streamlog.syntax.ast import Type
+from streamlog.syntax.ast import EVERY, PAIRS, Type
 
 Signature = tuple[Type, ...]
 
@@ -150,3 +150,8 @@ WHOLE = frozenset({INT, TIME, DURATION})
 
 # What a timestamp may be: a time, or a plain integer as logical time.
 TIMESTAMPS = frozenset({INT, TIME})
+
+
+def is_built_in(goal: str) -> bool:
+    """Whether a goal has this name that no file defines."""
+    return goal in GOALS or goal == EVERY or goal.startswith(PAIRS)

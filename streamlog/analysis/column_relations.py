@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from streamlog.analysis.time.dbm import Difference
 from streamlog.diagnostics import Diagnostic, Span, finding
@@ -49,6 +49,15 @@ class ColumnRelation:
             row[left] - row[right] > most  # type: ignore[operator]  # both are whole numbers
             for left, right, most in self.differences
         )
+
+    def without(self, column: int) -> ColumnRelation:
+        """For rows that lack a column, which is none of these."""
+
+        def moved(position: int) -> int:
+            return position - (position > column)
+
+        found = ((moved(left), moved(right), most) for left, right, most in self.differences)
+        return evolve(self, differences=tuple(found))
 
     @property
     def columns(self) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from attrs import evolve, field, frozen
 
-from streamlog.analysis.builtins import GOALS
+from streamlog.analysis.builtins import is_built_in
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.ast import (
     Advance,
@@ -27,6 +27,7 @@ from streamlog.syntax.ast import (
     PredName,
     Query,
     Rule,
+    State,
     Statement,
     Stream,
     Table,
@@ -199,7 +200,7 @@ class _Names:
             elif isinstance(statement, Output | Query) and scope.prefix:
                 pass  # the answers of that file on its own, not of this program
             else:
-                if isinstance(statement, Rule | Fact):
+                if isinstance(statement, Rule | State | Fact):
                     self._check_head(scope, statement)
                 named = transform(statement, partial(self._named, scope))
                 if not isinstance(statement, Extend):
@@ -226,7 +227,7 @@ class _Names:
         return ".".join((stream, *words[count:]))
 
     def _full_name(self, scope: _Scope, name: str, span: Span) -> str:
-        if name in GOALS:
+        if is_built_in(name):
             return name
         if "." not in name:
             return scope.name_of(name)
@@ -236,9 +237,9 @@ class _Names:
             return name
         return found
 
-    def _check_head(self, scope: _Scope, statement: Rule | Fact) -> None:
+    def _check_head(self, scope: _Scope, statement: Rule | State | Fact) -> None:
         """Another file's predicate is added to by who says so; facts of inputs are data."""
-        atom = statement.head if isinstance(statement, Rule) else statement.atom
+        atom = statement.atom if isinstance(statement, Fact) else statement.head
         if "." not in atom.pred or atom.pred in scope.extended:
             return
         alias, name = atom.pred.split(".", 1)
@@ -291,7 +292,7 @@ def _read(scope: _Scope) -> None:
         match statement:
             case Stream(name) | Table(name):
                 scope.declared.setdefault(name, statement.span)
-            case Rule(head):
+            case Rule(head) | State(head):
                 scope.ruled.setdefault(head.pred, head.span)
             case Fact(atom):
                 scope.facts.setdefault(atom.pred, atom.span)
@@ -302,9 +303,9 @@ def _read(scope: _Scope) -> None:
                     scope.extended.setdefault(pred.name, pred.span)
             case _:
                 pass
-        if isinstance(statement, Rule | Fact | Query):
+        if isinstance(statement, Rule | State | Fact | Query):
             for node in walk(statement):
-                if isinstance(node, Atom) and node.pred not in GOALS and "." not in node.pred:
+                if isinstance(node, Atom) and not is_built_in(node.pred) and "." not in node.pred:
                     scope.mentioned.setdefault(node.pred, node.span)
     # Another file's predicates; `_check_head` asks for those that are not extended.
     for names in (scope.ruled, scope.facts):

@@ -18,6 +18,7 @@ from streamlog.analysis.temporal import temporal_predicates
 from streamlog.analysis.timelines import View, add_views
 from streamlog.diagnostics import Diagnostic, Span, did_you_mean, finding
 from streamlog.syntax.ast import (
+    ARRIVES_WITHIN,
     Atom,
     Column,
     Export,
@@ -64,6 +65,19 @@ class Predicate:
     def relations(self) -> tuple[ColumnRelation, ...]:
         """What the declaration says of columns together."""
         return relations_of(self.declaration)
+
+    @property
+    def arrival(self) -> int | None:
+        """Which column has the time at which a row arrived."""
+        return next((i for i, column in enumerate(self.columns) if column.is_arrival), None)
+
+    @property
+    def arrives_within(self) -> int | None:
+        """How long after its time a row arrives at most, if that is known."""
+        if self.arrival == 0:
+            return 0
+        found = self.option(ARRIVES_WITHIN)
+        return None if found is None else int(found.value.value)
 
     def option(self, name: str) -> Option | None:
         options = self.declaration.options if self.declaration else ()

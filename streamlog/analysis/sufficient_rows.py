@@ -108,9 +108,7 @@ class _Scope:
         self.inside = outside | {
             v.name for x in (*terms, *aggregates, *self.atoms, *self.tests) for v in variables(x)
         }
-        rule = case.time.rule
         self.until: int | None = None  # the distance of the rows that were found to be sufficient
-        self.uses = Counter(v.name for v in variables((rule.head, *case.time.body)))
 
     def goals(self) -> Iterator[tuple[Atom, SufficientRows | None, int | None]]:
         for literal in self.body:
@@ -185,7 +183,7 @@ class _Scope:
             group = [p for p in group if not self._is_only_shown(atom, atom.args[p])]
         elif all(a.kind.by_value for a in self.aggregates):
             wanted |= {_wanted(a, direction(a.arg, known)) for a in self.aggregates if a.arg}
-        else:
+        elif not arg.is_from_core or any(Var(n, span=arg.span).is_written for n in known):
             wanted.add(self._by_order(arg, column))
             group = [p for p in group if not self._is_only_a_value(atom.args[p])]
         match [*wanted - {0}]:
@@ -205,7 +203,7 @@ class _Scope:
                 return None
 
     def _reads(self, arg: Term) -> bool:
-        return isinstance(arg, Var) and self.uses[arg.name] > 1
+        return isinstance(arg, Var) and self.case.time.uses[arg.name] > 1
 
     def _definitions(self, arg: Var) -> dict[str, tuple[Term, Comparison]]:
         """The equations of variables that are nothing but the value of a term."""
@@ -239,7 +237,9 @@ class _Scope:
     def _is_only_a_value(self, arg: Term) -> bool:
         """Whether a variable of one goal is aggregated, and stands nowhere else."""
         names = [v.name for a in self.aggregates for v in variables(a)]
-        return isinstance(arg, Var) and self.uses[arg.name] == 1 + names.count(arg.name) > 1
+        return (
+            isinstance(arg, Var) and self.case.time.uses[arg.name] == 1 + names.count(arg.name) > 1
+        )
 
 
 def _old(literal: VersionedAtom | VersionedNot | Comparison) -> Atom | Comparison | None:

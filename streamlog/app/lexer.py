@@ -33,7 +33,7 @@ from streamlog.diagnostics import Source
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import Type
 from streamlog.syntax.data_paths import AS, PLACED
-from streamlog.syntax.declare import PROGRESS, ROW, STREAM_OPTIONS, WHERE
+from streamlog.syntax.declare import ARRIVAL, PROGRESS, ROW, STREAM_OPTIONS, WHERE
 from streamlog.syntax.literals import UNITS
 from streamlog.syntax.scan import (
     ANNOTATION,
@@ -308,7 +308,9 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
             after == TEXT and text in PLACED
         ):
             return Keyword
-        case _Place.COLUMNS if text == ROW and before not in ("(", ",") and after in (",", ")"):
+        case _Place.COLUMNS if (
+            text in (ROW, ARRIVAL) and before not in ("(", ",") and after in (",", ")")
+        ):
             return Keyword
         case _Place.COLUMNS if before == ":":
             return Keyword.Type if text in _TYPES else Name

@@ -14,6 +14,7 @@ _GROUPS = {
     "SL05": "Worth knowing",
     "SL06": "Tests",
     "SL07": "Review",
+    "SL08": "States",
 }
 
 _INTRODUCTION = """\

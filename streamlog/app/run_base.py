@@ -31,7 +31,7 @@ from streamlog.runtime.data_files import CSV, STANDARD, STDOUT, format_of_output
 from streamlog.runtime.envelope import CheckpointError
 from streamlog.runtime.executor import LimitError, Limits
 from streamlog.runtime.functions import EvaluationError
-from streamlog.runtime.ingest import Checker
+from streamlog.runtime.ingest import Checker, positions_of
 from streamlog.runtime.lock import Locked
 from streamlog.runtime.missing_inputs import check_inputs
 from streamlog.runtime.python_functions import PythonError, check_allowed
@@ -223,6 +223,11 @@ class Run(ABC):
             hint = "" if {REJECTS, LATE} & self.paths.keys() else "; --rejects and --late keep them"
             click.echo(f"{count(more, 'more row')} rejected or late{hint}", err=True)
 
+    @property
+    def arriving(self) -> bool:
+        """Whether rows get their times of arrival in this run."""
+        return self.options.follow
+
     def files_read(self) -> list[Input]:
         """The files of this machine that the inputs were read from."""
         return []
@@ -230,11 +235,13 @@ class Run(ABC):
     def rows_of(self, error: EvaluationError) -> Iterator[str]:
         """The rows of files that made a rule fail, with their places."""
         for pred, wanted in error.goals:
+            checker = Checker(self.program, pred, arriving=self.arriving)
+            held = positions_of(self.schema[pred], self.arriving)
             for file in (f for f in self.files_read() if f.pred == pred):
-                for number, row in enumerate(read_file(file, Checker(self.program, pred)), 1):
+                for number, row in enumerate(read_file(file, checker), 1):
                     if isinstance(row, tuple) and all(
-                        want is None or want == value
-                        for want, value in zip(wanted, row, strict=True)
+                        wanted[i] is None or wanted[i] == value
+                        for i, value in zip(held, row, strict=True)
                     ):
                         yield f"`{pred}` is row {number:,} of '{file.path}'"
                         break
@@ -274,6 +281,16 @@ class Run(ABC):
             out.print(flat(block, out.width))
 
 
+def _not_stamped(program: Program, error: Exception) -> str:
+    """What to add where data lack a time of arrival."""
+    columns = (c for name in program.schema.streams for c in program.schema[name].columns)
+    if any(c.is_arrival and f"no column `{c.name}`" in str(error) for c in columns):
+        return (
+            "; rows are stamped as they arrive, with --follow, and complete data have their stamps"
+        )
+    return ""
+
+
 def execute(engine: type[Run], program: Program, options: Options) -> int:
     """The exit code of a run."""
     run: Run | None = None
@@ -288,7 +305,7 @@ def execute(engine: type[Run], program: Program, options: Options) -> int:
     except SkipError as error:
         raise click.UsageError(f"--on-error skip: {error}") from None
     except engine.misuse as error:
-        raise click.UsageError(str(error)) from None
+        raise click.UsageError(f"{error}{_not_stamped(program, error)}") from None
     except (LimitError, EvaluationError) as error:
         click.echo(f"streamlog: {error}", err=True)
         if run is not None and isinstance(error, EvaluationError):

@@ -36,7 +36,10 @@ class FollowingRun(LocalRun):
         self.folders = [source for source in followed if source.form is None]
         self.filled = [s for s in self.folders if s.path.is_dir() or is_pattern(s.path)]
         self.standard = next((source for source in followed if source.form is not None), None)
-        self.alone = {s.pred for s in followed} - {s.pred for s in self.folders}
+        # Streams that come to an end: no file of theirs grows, and no folder is filled.
+        growing = {s.pred for s in self.folders if s in self.filled or not s.is_whole}
+        self.ending = {s.pred for s in followed} - growing
+        self.stamps = any(self.schema[s].arrival is not None for s in self.schema.streams)
         self.has_ended = self.standard is None  # whether standard input has
 
     def _parts(self, source: Input) -> list[Input]:
@@ -96,7 +99,7 @@ class FollowingRun(LocalRun):
             unread[pred] -= 1
             if not unread[pred]:
                 self.engine.tick(pred, reading)
-            self._ended(pred)
+                self._ended(pred)
 
         self._push_all(self.tails, is_read)
         if not self.is_over():
@@ -117,8 +120,9 @@ class FollowingRun(LocalRun):
         self.has_ended = True  # only standard input has an end
 
     def _ended(self, pred: str) -> None:
-        """Of a file: for this round."""
-        if self.has_ended and pred in self.alone:
+        """All that there is of a stream has been read: for this round, or for good."""
+        is_standard = self.standard is not None and self.standard.pred == pred
+        if pred in self.ending and (self.has_ended or not is_standard):
             self.engine.end(pred)
 
     def _look(self) -> None:
@@ -156,6 +160,9 @@ class FollowingRun(LocalRun):
         return resumable_sink(path, names, types)
 
     def _step(self, *, finished: bool = False) -> None:
+        if self.stamps and self._so_far()[0] != self.saved[0]:
+            # Rows that are read again get other stamps: nothing is computed before these are saved.
+            self._save_rest(at_once=True)
         super()._step(finished=finished)
         for sink in self.sinks.values():
             if self.checkpoint:

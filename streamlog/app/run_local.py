@@ -52,6 +52,7 @@ from streamlog.runtime.sources import (
     read_files,
 )
 from streamlog.runtime.values import moment
+from streamlog.runtime.wall_clock import WallClock
 
 if TYPE_CHECKING:
     from streamlog.duck.bulk import Bulk
@@ -63,6 +64,7 @@ FIGURES = ("rows", "late", "rejected", "duplicates")
 
 class LocalRun(Run):
     several_files = True
+    clock: WallClock | None = None  # complete data do not arrive
 
     def __init__(self, program: Program, options: Options) -> None:
         super().__init__(program, options)
@@ -112,7 +114,9 @@ class LocalRun(Run):
             tables.setdefault(source.pred, []).extend(read(source, checker))
         limits = self.options.limits
         kernel = partial(Kernel, profiled=self.options.profile)
-        return Engine(self.program, kernel, tables, limits, remember=False, checked=True)
+        return Engine(
+            self.program, kernel, tables, limits, remember=False, checked=True, clock=self.clock
+        )
 
     def _resume(self, folder: Path) -> Mapping[str, Any]:
         """What the last checkpoint says about files, if there is one."""
@@ -241,7 +245,8 @@ class LocalRun(Run):
             engine.take(name, waiting[name])
             waiting[name].clear()
 
-        for which, row in merged(opened):
+        arriving = {i for i, s in enumerate(streams) if not engine.checkers[s.pred].temporal}
+        for which, row in merged(opened, arriving):
             pred = streams[which].pred
             if turns and pred != last:
                 if last:

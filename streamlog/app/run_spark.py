@@ -92,6 +92,10 @@ class SparkRun(Run):
         self._until_the_end = ExitStack()
         self.strategy = None if options.strategy is None else Strategy(options.strategy)
 
+    @property
+    def arriving(self) -> bool:
+        return self.options.in_batches
+
     def _partitions(self) -> dict[str, list[str]]:
         """The columns by which outputs are partitioned."""
         found: dict[str, list[str]] = {}

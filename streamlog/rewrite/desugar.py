@@ -8,8 +8,8 @@
     p(T) <- q(T), (r(T) ; s(T)).           p(T) <- (q(T), r(T) ; q(T), s(T)).
     p(T) <- q(T), not (r(T) ; s(T)).       p(T) <- q(T), not r(T), not s(T).
 
-Rules with a limit are two rules (`ranked`), and so are those that compute with aggregates
-(`computed`).
+States, intervals and windows are goals over events (`intervals`). Rules with a limit are two rules
+(`ranked`), and so are those that compute with aggregates (`computed`).
 Afterwards a body is a conjunction, or one `Choice` of conjunctions; the arguments of a goal are
 constants and different variables; and every `_` has a name of its own. `syntax.ast.branches` gives
 the conjunctions.
@@ -17,13 +17,14 @@ the conjunctions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count, product
 
 from attrs import evolve
 
 from streamlog.diagnostics import Diagnostic, finding
 from streamlog.rewrite.computed import computed
+from streamlog.rewrite.intervals import without_intervals
 from streamlog.rewrite.ranked import ranked
 from streamlog.syntax.ast import (
     Agg,
@@ -46,6 +47,7 @@ from streamlog.syntax.ast import (
     Output,
     Query,
     Rule,
+    State,
     Statement,
     Stream,
     Table,
@@ -64,11 +66,13 @@ class _TooManyBranchesError(Exception):
         self.where = where
 
 
-def desugar(module: Module) -> tuple[Module, tuple[Diagnostic, ...]]:
+def desugar(module: Module, of: Sequence[Statement] = ()) -> tuple[Module, tuple[Diagnostic, ...]]:
+    """`of`: the statements of a program whose states those of the module read."""
     statements: list[Statement] = []
-    limited, diagnostics = ranked(module.statements)
+    plain, diagnostics = without_intervals(module.statements, of)
+    limited, found = ranked(plain)
     written, more = computed(limited)
-    diagnostics += more
+    diagnostics += [*found, *more]
     for statement in written:
         try:
             statements.append(_statement(statement))
@@ -120,6 +124,8 @@ def _statement(statement: Statement) -> Statement:
             return statement
         case Export() | Extend():
             return statement
+        case State():
+            raise AssertionError(statement)  # `without_intervals` left it
 
 
 def _in_branches(body: Body, fresh: Iterator[str]) -> Body:

@@ -30,8 +30,10 @@ from streamlog.runtime.python_functions import check_allowed
 from streamlog.runtime.query import Binding, QueryError, Question, answer, in_order, prepared
 from streamlog.runtime.report import Counts, Late, Report, Skipped, too_far_ahead
 from streamlog.runtime.several_timelines import Judge, buffer_of, leaving
+from streamlog.runtime.stamps import Stamps
 from streamlog.runtime.status import Held, held
 from streamlog.runtime.values import to_time
+from streamlog.runtime.wall_clock import WallClock
 from streamlog.syntax.ast import FIRST_INSTANT, LAST_INSTANT, LOGICAL_TIME, Type
 
 _NO_TABLES: Mapping[str, Iterable[RawRow]] = MappingProxyType({})
@@ -59,10 +61,13 @@ class Engine:
         remember: bool = True,
         checked: bool = False,
         named: bool = False,
+        clock: WallClock | None = None,
     ) -> None:
         """`remember`: keep what was received and released, for `facts` and queries over all
         of it. A long run does without. `checked`: the rows of tables have been, as in `take`.
-        `named`: `end` refuses to end all streams if one that rules read was never mentioned."""
+        `named`: `end` refuses to end all streams if one that rules read was never mentioned.
+        With a `clock`, rows are stamped as they are pushed, and so have no time of arrival yet;
+        without one they have it, as those of a log do."""
         if not program.ok:
             raise EngineError("the program has errors")
         check_allowed(program)
@@ -75,7 +80,9 @@ class Engine:
         self._error_rules = {p: rule.span.place for p, rule in (program.errors or {}).items()}
         self.progress = Progress.of(program)
         self.buffers = {s: buffer_of(self.progress.timelines(s)) for s in self.schema.streams}
-        self.checkers = {name: Checker(program, name) for name in self.schema.inputs}
+        live = clock is not None
+        self.checkers = {n: Checker(program, n, arriving=live) for n in self.schema.inputs}
+        self._stamps = None if clock is None else Stamps(program, self.progress, clock.now)
         self.counts = Counts.of(self.checkers, self.outputs, self._error_rules.values())
         self._unnamed = set(self.schema.streams) if named else set()
         self._asking = Asking(self)
@@ -97,12 +104,15 @@ class Engine:
         if checker.has_list:
             self.take(stream, chain.from_iterable(map(checker.rows, rows)))
         else:
-            self._push(stream, rows, checker.row, trusted=False)
+            self._push(stream, rows, self._stamping(stream, checker.row), trusted=False)
 
     def take(self, stream: str, rows: Iterable[Row | Reject]) -> None:
         """As `push`, of rows that their source has checked: what its numbers mean is known."""
         check = self.checkers[self._stream(stream)].fact
-        self._push(stream, rows, check, trusted=False)
+        self._push(stream, rows, self._stamping(stream, check), trusted=False)
+
+    def _stamping(self, stream: str, check: Check) -> Check:
+        return check if self._stamps is None else self._stamps.stamping(stream, check)
 
     def _push(
         self, stream: str, rows: Iterable[RawRow | Reject], check: Check, *, trusted: bool
@@ -336,6 +346,7 @@ class Engine:
             "duplicates": {name: b.duplicates for name, b in self.buffers.items()},
             "calendar": [name for name, c in self.checkers.items() if c.saw_time],
             **self.counts.saved(),
+            "stamp": None if self._stamps is None else self._stamps.last,
             "remembers": self.remembers,
         }
         tables: dict[str, Sequence[Row]] = {}
@@ -363,6 +374,8 @@ class Engine:
             buffer.restore(tables[f"buffer {name}"], tables[f"edge {name}"], duplicates)
         for name in figures["calendar"]:
             self.checkers[name].saw_time = True
+        if self._stamps is not None and figures["stamp"] is not None:
+            self._stamps.last = figures["stamp"]
         self.counts = Counts.restored(figures)
         self._memory = {name: list(tables[f"memory {name}"]) for name in self._memory}
         for name in self._history.rows:
@@ -432,5 +445,6 @@ class Engine:
         """The program's facts come first, in the order of their times over all streams."""
         facts = [(row, stream) for stream in self.buffers for row in self.schema.rows_of(stream)]
         facts.sort(key=lambda fact: fact[0][0])
+        checks = {stream: Checker(self.program, stream).fact for _, stream in facts}
         for row, stream in facts:
-            self._push(stream, (row,), self.checkers[stream].fact, trusted=True)
+            self._push(stream, (row,), checks[stream], trusted=True)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 from attrs import evolve, field, frozen
 
 from streamlog.analysis.column_relations import ColumnRelation
+from streamlog.analysis.schema import Predicate
 from streamlog.analysis.time.reach import Assumption
 from streamlog.compiler import Program
 from streamlog.runtime.executor import Row
@@ -52,11 +53,19 @@ def surface(
     return (tuple(names), tuple(types)) if names else ((HOLDS,), (Type.BOOL,))
 
 
-def paths_of(program: Program, pred: str) -> tuple[DataPath, ...]:
+def positions_of(predicate: Predicate, arriving: bool) -> list[int]:
+    """Which columns data have: rows that are `arriving` have no time of arrival yet."""
+    missing = predicate.arrival if arriving else None
+    return [i for i in range(predicate.arity) if i != missing]
+
+
+def paths_of(program: Program, pred: str, *, arriving: bool = False) -> tuple[DataPath, ...]:
     """Where files and tables have the columns of a predicate: under their names, unless the
     declaration says otherwise."""
-    names, _ = surface(program.schema.column_names[pred], ())
-    columns = program.schema[pred].columns
+    predicate, all_names = program.schema[pred], program.schema.column_names[pred]
+    held = positions_of(predicate, arriving)
+    names, _ = surface([all_names[i] for i in held], ())
+    columns = [predicate.columns[i] for i in held] if predicate.columns else []
     declared = {i: column.path for i, column in enumerate(columns) if column.path is not None}
     return tuple(declared.get(i) or DataPath((name,)) for i, name in enumerate(names))
 
@@ -102,7 +111,8 @@ class Checker:
     Both are generated once for the columns at hand: this is what every row pays. `settled` are the
     types of columns where each must have one, also where the program leaves it open. A clock that
     the program does not declare may always hold ints and times of the calendar. `answers`: the
-    rows are written as answers are, whatever the declaration says of data.
+    rows are written as answers are, whatever the declaration says of data. `arriving`: they have
+    no time of arrival yet (`runtime.stamps`).
     """
 
     def __init__(
@@ -112,30 +122,37 @@ class Checker:
         settled: Sequence[Type] = (),
         *,
         answers: bool = False,
+        arriving: bool = False,
     ) -> None:
         schema, types = program.schema, program.types
         predicate = schema[pred]
-        self.pred, self.temporal = pred, predicate.temporal
-        inferred = [types.column(pred, i) for i in range(predicate.arity)]
+        held = positions_of(predicate, arriving)
+        self.pred, self.temporal = pred, predicate.temporal and held[:1] == [0]
+        inferred = [types.column(pred, i) for i in held]
         for i, type_ in enumerate(settled):
             if i or not self.temporal:
                 inferred[i] = inferred[i] or type_
-        self.names, self.types = surface(schema.column_names[pred], inferred)
+        self.names, self.types = surface([schema.column_names[pred][i] for i in held], inferred)
         named = tuple(DataPath((name,)) for name in self.names)
-        self.paths = named if answers else paths_of(program, pred)
+        self.paths = named if answers else paths_of(program, pred, arriving=arriving)
         self.has_list = any(path.to_list for path in self.paths)
-        self.ranges = ranges_of(predicate, self.types)
+        ranges = ranges_of(predicate, [types.column(pred, i) for i in range(predicate.arity)])
+        self.ranges = {at: ranges[i] for at, i in enumerate(held) if i in ranges}
         self.assumed = tuple(a for a in program.assumptions if a.pred == pred)
         self.relations = predicate.relations
+        if len(held) < predicate.arity and predicate.arrival is not None:
+            others = (r for r in self.relations if predicate.arrival not in r.columns)
+            self.relations = tuple(r.without(predicate.arrival) for r in others)
         optional = program.types.optional
-        self.optional = {i for i in range(predicate.arity) if (pred, i) in optional}
+        self.optional = {at for at, i in enumerate(held) if (pred, i) in optional}
         self.saw_time = False  # an undeclared clock turned out to be the calendar's
         # A number for each column that has one which is hardly of microseconds.
         self.odd: dict[int, int] = {}
-        columns = [*enumerate(() if answers else predicate.columns)]
+        declared = () if answers else predicate.columns
+        columns = [*enumerate(declared[i] for i in held if declared)]
         self.number = next((i for i, c in columns if c.is_row), None)
         self.forms = {i: column.form for i, column in columns if column.form is not None}
-        self._whole = self._keeping if predicate.arity else self._bare
+        self._whole = self._keeping if held else self._bare
         self.row: Check = self.row_of({})
         self.text: Check = self._whole(self._by_text())
         # For rows with values of the language, such as facts: a time is in microseconds.
@@ -241,13 +258,13 @@ class Checker:
                 return row
             for relation in self.relations:
                 if relation.is_broken_by(row):
-                    return Reject(self.pred, raw, self._contradiction(relation, row))
+                    return Reject(self.pred, raw, self.contradiction(relation, row))
             broken = next((a for a in self.assumed if a.is_broken_by(row)), None)
             return row if broken is None else Reject(self.pred, raw, self.refusal(broken))
 
         return keeping
 
-    def _contradiction(self, relation: ColumnRelation, row: Row) -> str:
+    def contradiction(self, relation: ColumnRelation, row: Row) -> str:
         """Why a row that breaks a relation is refused."""
         values = (
             f"`{self.names[c]}` is {written(row[c], self.types[c])}"

@@ -8,8 +8,9 @@ known so far is not believed, so one absurd timestamp cannot close time. All of 
 event time, so a run's outcome depends on the order of arrival alone.
 
 With `arrives within d`, rows come at most d after their time by the wall clock. So once all that
-had come by a reading of it is here, progress is at least that reading less d (`tick`). Only a run
-that follows its inputs reads the wall clock; over complete data it says nothing.
+had come by a reading of it is here, progress is at least that reading less d (`tick`). A timeline
+of times of arrival is one with `arrives within 0s`. Only a run that follows its inputs reads the
+wall clock; over complete data it says nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from attrs import mutable
 
 from streamlog.compiler import Program
 from streamlog.runtime.executor import BEGIN, END
-from streamlog.syntax.ast import ARRIVES_WITHIN, Type
+from streamlog.syntax.ast import Type
 
 Views = Mapping[str, Iterable[str]]  # the other timelines of those streams that have several
 NO_VIEWS: Views = MappingProxyType({})
@@ -81,7 +82,7 @@ class Progress:
                 option(stream, "slack") or 0,
                 option(stream, "idle"),
                 option(stream, "horizon"),
-                option(stream, ARRIVES_WITHIN),
+                schema[stream].arrives_within,
                 column(stream),
             )
             for stream in schema.timelines

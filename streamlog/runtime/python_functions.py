@@ -76,11 +76,15 @@ def _checked(source: PythonSource) -> Callable[..., Any]:
     if not callable(called):
         raise PythonError(f"'{function.path}' has no function `{function.name}`")
 
+    usual = float if function.result is Type.FLOAT else None
+
     def call(*args: Any) -> Any:
         try:
             result = called(*args)
         except (Exception, SystemExit) as error:
             raise EvaluationError(f"{_title(function)}: {_last_line(error)}") from error
+        if result.__class__ is usual and isfinite(result):  # what every row pays
+            return result
         return _value(function, result)
 
     return call

@@ -83,14 +83,15 @@ def prepared(program: Program, text: str) -> Question:
         case _:
             raise QueryError("one query at a time, as in `?p(T, X).`")
     schema = program.schema
+    written = program.written.statements if program.written is not None else ()
+    desugared, wrong = desugar(Module((query,), span=query.span), written)
+    _raise_errors(wrong)
+    (query,) = (s for s in desugared.statements if isinstance(s, Query))
     for atom in atoms(query.body):
         if atom.pred not in schema.predicates and atom.pred not in GOALS:
             near = did_you_mean(atom.pred, schema.predicates)
             hint = f"; did you mean `{near}`?" if near else ""
             raise QueryError(f"there is no predicate `{atom.pred}` in this program{hint}")
-    desugared, wrong = desugar(Module((query,), span=query.span))
-    _raise_errors(wrong)
-    (query,) = (s for s in desugared.statements if isinstance(s, Query))
     program_module = program.module
     asked, wrong = resolve(evolve(program_module, statements=(*program_module.statements, query)))
     _raise_errors(wrong)

@@ -138,6 +138,7 @@ def _accepted(new: DataFrame, timelines: Timelines, limits: Limits) -> DataFrame
 def bad_files(new: DataFrame, streams: Sequence[str]) -> dict[str, list[str]]:
     """One job: the files in which the bad rows of streams are."""
     bad = new.where(F.col(wire.TABLE).isin(*streams) & F.col(REASON).isNotNull())
+    bad = bad.where(F.col(PLACE).isNotNull())  # others are refused for their stamps
     found = bad.select(wire.TABLE, PLACE).distinct().collect()
     return {stream: sorted(place for s, place in found if s == stream) for stream in streams}
 
@@ -145,7 +146,7 @@ def bad_files(new: DataFrame, streams: Sequence[str]) -> dict[str, list[str]]:
 def rejects_of(new: DataFrame, stream: str) -> DataFrame:
     """The bad rows."""
     bad = new.where(_of(stream) & F.col(REASON).isNotNull())
-    return _report(bad, F.lit(stream), F.col(PLACE), F.col(REASON), F.col(TEXT))
+    return _report(bad, F.lit(stream), F.coalesce(PLACE, F.lit("")), F.col(REASON), F.col(TEXT))
 
 
 def doubted_of(

@@ -14,6 +14,7 @@ from streamlog.runtime.executor import BEGIN, END
 from streamlog.runtime.progress import Clock, Progress
 from streamlog.spark import arrival, wire
 from streamlog.spark.arrival import Seen
+from streamlog.spark.ingest import PLACE
 from streamlog.spark.inputs import REPORT_TYPES, Inputs
 from streamlog.spark.retained_rows import BUFFER, ROWS, RetainedRows, Shelves
 
@@ -106,12 +107,15 @@ class Arrivals:
         which costs nothing as long as there are none."""
         in_files = [s for s in streams if inputs.records[s].anew is not None]
         files = arrival.bad_files(new, in_files) if in_files else {}
-        return [
-            inputs.rejects_in(self.types, stream, files[stream])
-            if stream in files
-            else arrival.rejects_of(new, stream)
-            for stream in streams
-        ]
+        found = []
+        for stream in streams:
+            if stream not in files:
+                found.append(arrival.rejects_of(new, stream))
+                continue
+            found.append(inputs.rejects_in(self.types, stream, files[stream]))
+            if inputs.program.schema[stream].arrival is not None:
+                found.append(arrival.rejects_of(new.where(F.col(PLACE).isNull()), stream))
+        return found
 
     def _leaving(
         self,

@@ -28,7 +28,7 @@ from pyspark.sql.types import ArrayType, StringType, StructType
 
 from streamlog.compiler import Program
 from streamlog.runtime.executor import Row
-from streamlog.runtime.ingest import HOLDING, Checker, Reject
+from streamlog.runtime.ingest import HOLDING, Checker, Reject, positions_of
 from streamlog.runtime.time_forms import doubt
 from streamlog.spark import wire
 from streamlog.spark.numbering import NUMBER, located, numbered
@@ -53,7 +53,7 @@ def certain(records: Records, program: Program, pred: str, types: Types) -> Data
     """
     frames = []
     for part in records.parts:
-        check = _Check.of(part.form, program, pred, types)
+        check = _Check.of(part.form, program, pred, types, records.arriving)
         rows = check.fast(part.frame)
         frames.append(rows.selectExpr(*check.columns, f"{_CERTAIN} AS {GOOD}", check.odd))
     return _union(frames)
@@ -64,7 +64,7 @@ def values(records: Records, program: Program, pred: str, types: Types) -> DataF
     them."""
     frames = []
     for part in records.parts:
-        check = _Check.of(part.form, program, pred, types)
+        check = _Check.of(part.form, program, pred, types, records.arriving)
         rows, good = check.fast(part.frame), _CERTAIN
         if check.is_reading:
             rows, good = check.slow(rows), f"{REASON} IS NULL"
@@ -80,10 +80,11 @@ def checked(records: Records, program: Program, pred: str, types: Types) -> Data
     """
     found = []
     for part in records.parts:
-        check = _Check.of(part.form, program, pred, types)
+        check = _Check.of(part.form, program, pred, types, records.arriving)
         place = f"IF({REASON} IS NULL, NULL, {part.place}) AS {PLACE}"
         rows = check.slow(check.fast(part.frame))
-        found.append(rows.selectExpr(*check.columns, place, REASON, TEXT, check.odd))
+        columns = check.all_columns(len(types))
+        found.append(rows.selectExpr(*columns, place, REASON, TEXT, check.odd))
     return _union(found)
 
 
@@ -97,7 +98,7 @@ def uncertain(
     """
     frames = []
     for part in records.parts:
-        check = _Check.of(part.form, program, pred, types)
+        check = _Check.of(part.form, program, pred, types, records.arriving)
         place = part.place
         if part.files:
             lines = located(spark, part.files)
@@ -124,10 +125,19 @@ class _Check:
     form: Form
     checker: Checker
     types: Types
+    held: Sequence[int]  # which of the predicate's columns these are
 
     @staticmethod
-    def of(form: Form, program: Program, pred: str, types: Types) -> _Check:
-        return _Check(form, Checker(program, pred, types), types)
+    def of(form: Form, program: Program, pred: str, types: Types, arriving: bool) -> _Check:
+        held = positions_of(program.schema[pred], arriving)
+        types = tuple(types[i] for i in held)
+        return _Check(form, Checker(program, pred, types, arriving=arriving), types, held)
+
+    def all_columns(self, arity: int) -> list[str]:
+        """With something in place of the time of arrival, for now."""
+        at = {position: i for i, position in enumerate(self.held)}
+        columns = [f"c{at[i]}" if i in at else "CAST(0 AS BIGINT)" for i in range(arity)]
+        return [f"{column} AS c{i}" for i, column in enumerate(columns)] or self.columns
 
     @property
     def columns(self) -> list[str]:
@@ -188,7 +198,8 @@ class _Check:
         known = {*self.form.units, *self.checker.forms}
         times = (i for i, t in enumerate(self.checker.types) if t is Type.TIME and i not in known)
         found = (
-            f"WHEN {is_odd(f'x{i}', self.form.held[i], f'c{i}')} THEN CONCAT('{i} ', c{i})"
+            f"WHEN {is_odd(f'x{i}', self.form.held[i], f'c{i}')} "
+            f"THEN CONCAT('{self.held[i]} ', c{i})"
             for i in times
         )
         cases = " ".join(found)
@@ -275,7 +286,8 @@ def data_types(records: Records, program: Program, pred: str) -> dict[int, Type]
     all of them in Python, which is a job, unless they are still to come: ints if all are, else
     numbers if all are, and else strings; a clock is the calendar's if one of its values is a time.
     """
-    checker = Checker(program, pred)
+    checker = Checker(program, pred, arriving=records.arriving)
+    held = positions_of(program.schema[pred], records.arriving)
     result: dict[int, Type] = {}
     asked: list[int] = []
     form = records.parts[0].form
@@ -285,7 +297,7 @@ def data_types(records: Records, program: Program, pred: str) -> dict[int, Type]
             if told is None or (told is Type.STRING and checker.temporal and position == 0):
                 asked.append(position)
             else:
-                result[position] = told
+                result[held[position]] = told
     if not asked or records.frame.isStreaming:
         return result
     found = _union(

@@ -101,7 +101,8 @@ class Inputs:
         found: dict[str, Records] = {}
         for name, rows in given.items():
             if isinstance(rows, DataFrame):
-                rows = Records.of(rows, paths_of(program, name), name)
+                paths = paths_of(program, name, arriving=rows.isStreaming)
+                rows = Records.of(rows, paths, name)
             found[name] = rows
         for source in declared_inputs(program, header=True):
             if source.pred not in found and source.pred not in empty:

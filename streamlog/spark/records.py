@@ -82,10 +82,12 @@ class Records:
     parts: tuple[Part, ...]
     # For lines of a stream: those of some of its files, where these are named at once.
     anew: Callable[[SparkSession, Sequence[str]], Records] | None = None
+    arriving: bool = False  # rows that have no times of arrival yet
 
     @staticmethod
     def of(frame: DataFrame, paths: Sequence[DataPath], pred: str) -> Records:
-        return Records((Columns.of(frame, matched(paths, frame.schema, pred)),))
+        part = Columns.of(frame, matched(paths, frame.schema, pred))
+        return Records((part,), arriving=frame.isStreaming)
 
     @property
     def frame(self) -> DataFrame:

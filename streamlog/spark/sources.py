@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path, PurePath
 from urllib.parse import unquote, urlsplit
 
-from attrs import frozen
+from attrs import evolve, frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as spark_types
@@ -31,7 +31,7 @@ from streamlog.runtime.data_files import (
     readable,
     unzipped_head,
 )
-from streamlog.runtime.ingest import paths_of
+from streamlog.runtime.ingest import paths_of, positions_of
 from streamlog.runtime.sources import Layout, by_position, records
 from streamlog.runtime.values import Unfit, shown
 from streamlog.spark import nested
@@ -107,18 +107,20 @@ class _Folder:
     program: Program
     header: bool
     called: Path | None = None  # in messages
+    arriving: bool = False  # rows have no times of arrival yet
 
     @property
     def paths(self) -> tuple[DataPath, ...]:
-        return paths_of(self.program, self.pred)
+        return paths_of(self.program, self.pred, arriving=self.arriving)
 
     @property
     def timed(self) -> list[Keys]:
         """The columns of times and durations."""
         types = self.program.types
-        wanted = enumerate(self.program.schema.column_names[self.pred])
-        timed = [i for i, _ in wanted if types.column(self.pred, i) in (Type.TIME, Type.DURATION)]
-        return [self.paths[i].keys for i in timed]
+        held = positions_of(self.program.schema[self.pred], self.arriving)
+        found = zip(held, self.paths, strict=False)  # without columns, data have one
+        timed = (Type.TIME, Type.DURATION)
+        return [path.keys for i, path in found if types.column(self.pred, i) in timed]
 
     def shown(self) -> str:
         """The path of a file in SQL, from Spark's name for it, as the local engine has it."""
@@ -199,7 +201,8 @@ class _Folder:
     def anew(self, spark: SparkSession, files: Sequence[str]) -> Records:
         """Of a stream's files, some by Spark's names for them."""
         paths = (unquote(urlsplit(f).path) if f.startswith("file:") else unquote(f) for f in files)
-        return self.read(spark, [file for path in paths for file in _files(spark, path)])
+        found = self.read(spark, [file for path in paths for file in _files(spark, path)])
+        return evolve(found, arriving=self.arriving)
 
 
 def _decoded(file: str) -> str:
@@ -231,10 +234,10 @@ def read_stream(
     read at a time. All CSV files of a folder need the same first line: Spark fails at another.
     """
     refuse_row_numbers(program, pred)
-    paths = paths_of(program, pred)
+    paths = paths_of(program, pred, arriving=True)
     place = str(path)
     if place.startswith(SCHEME):
-        return _messages(messages(spark, place, stream=True), paths)
+        return _arriving(_messages(messages(spark, place, stream=True), paths))
     if is_table(place):
         return Records.of(rows_of(spark, place, stream=True), paths, pred)
     if place.startswith("rate://"):
@@ -257,19 +260,19 @@ def read_stream(
         raise SourceError(
             f"'{path}' is empty: say what kind of files will come, csv, jsonl or parquet (--kind)"
         )
-    folder = _Folder(str(path), kind, pred, program, header)
+    folder = _Folder(str(path), kind, pred, program, header, arriving=True)
     reader = spark.readStream
     if most_files is not None:
         reader = reader.option("maxFilesPerTrigger", most_files)
     if kind == PARQUET:
         if not files:
             declared = _declared(program, pred, paths)
-            return folder.parquet(reader.schema(declared).parquet(place), {})
+            return _arriving(folder.parquet(reader.schema(declared).parquet(place), {}))
         found, units = parquet(spark, [file.place for file in files], folder.timed)
-        return folder.parquet(reader.schema(found.schema).parquet(place), units)
+        return _arriving(folder.parquet(reader.schema(found.schema).parquet(place), units))
     if kind == JSON_LINES:
         lines = _with_file(reader.text(place, lineSep="\n"))
-        return Records((Part(lines, JsonLines(paths), FILE),), folder.anew)
+        return _arriving(Records((Part(lines, JsonLines(paths), FILE),), folder.anew))
     first = _first_line(files[0])[1] if files and header else ""
     line = first or _header(paths)
     form = folder.csv_form(line, delimiter_of(Path(files[0].place)) if files else ",", place)
@@ -279,7 +282,11 @@ def read_stream(
     options["enforceSchema"] = "false"
     del options["lineSep"]  # else the end of a line would be part of the name
     lines = _lines(_with_file(reader.schema(schema).options(**options).csv(place)))
-    return Records((Part(lines, form, FILE),), folder.anew)
+    return _arriving(Records((Part(lines, form, FILE),), folder.anew))
+
+
+def _arriving(records: Records) -> Records:
+    return evolve(records, arriving=True)
 
 
 def _with_file(frame: DataFrame) -> DataFrame:
@@ -370,5 +377,6 @@ def _header(paths: Sequence[DataPath]) -> str:
 
 def _declared(program: Program, pred: str, paths: Sequence[DataPath]) -> spark_types.StructType:
     types = program.types
-    held = [_HELD[types.column(pred, i) or Type.STRING] for i in range(len(paths))]
+    columns = positions_of(program.schema[pred], arriving=True)
+    held = [_HELD[types.column(pred, i) or Type.STRING] for i in columns] or [_HELD[Type.BOOL]]
     return nested.nested_schema(list(zip(paths, held, strict=True)))

@@ -3,6 +3,7 @@
     DIR/run.json             what it is of
         batches/17/          Parquet: all new rows and states of batch 17, by shelf
         merged/17-rows p/    rows of several batches, put together so that files stay few
+        arrived/17/          the rows of batch 17, if they get times of arrival (`stamping`)
         commits/17.json      progress, figures, and which folders hold what is still needed
         pulse/17             asks for one more micro-batch, to see whether streams are silent
         lock                 who works here

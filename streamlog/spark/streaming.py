@@ -45,6 +45,7 @@ from streamlog.spark.retained_rows import ROWS, Counts, RetainedRows
 from streamlog.spark.run_status import Figures, Record
 from streamlog.spark.session import Jobs
 from streamlog.spark.skipped import ERRORS, SKIPPED_TYPES, rules_of_errors, skipped
+from streamlog.spark.stamping import Stamping
 from streamlog.spark.store import PULSE, Commit, Store, is_new
 
 
@@ -66,7 +67,7 @@ class Run:
         partitions: Mapping[str, Sequence[str]] = MappingProxyType({}),
         clock: WallClock | None = None,
     ) -> None:
-        """Without a clock, the rows alone move time."""
+        """Without a clock, the rows alone move time; they are stamped by the machine's."""
         self.spark, self.program, self.inputs, self.types = spark, program, inputs, types
         self.schema, self.delivery = program.schema, Delivery(spark, sinks, partitions)
         self.outputs = program.contract.outputs
@@ -88,6 +89,8 @@ class Run:
         keeping, stored = Keeping(closed, strategies), (*self.outputs, *self.errors)
         self.retained = RetainedRows(self.store, keeping, types, self.width, stored)
         self.arrivals = Arrivals(inputs, self.progress, self.retained)
+        now = clock or WallClock()
+        self.stamping = Stamping(self.store, program, types, self.progress, now)
         self._restore()
         self._asked: int | None = None  # after which micro-batch another one was asked for
         self.record = Record()
@@ -156,9 +159,9 @@ class Run:
             offsets = last.offsets if last is not None else ()
             arrived = self.arrivals.end(spark, is_first=last is None)
         else:
-            new = new.persist()
             silent = self.reading.silent(offsets, last)
             self.promises.keep(silent)
+            new = self.stamping.stamped(new, batch, silent).persist()
             self.progress.follow(silent)
             arrived = self.arrivals.take(new, is_first=last is None)
         moment = Moment(before, self._frontiers(), self.progress.values(), self.arrivals.spoken_of)

@@ -12,6 +12,23 @@ from attrs import field, frozen
 from attrs.validators import deep_iterable, instance_of
 
 from streamlog.diagnostics import Span
+from streamlog.syntax.bodies import (
+    AT,
+    EVERY,
+    FROM,
+    FROM_TO,
+    OVER,
+    PAIRS,
+    Atom,
+    Body,
+    Choice,
+    Comparison,
+    Literal,
+    Not,
+    When,
+    branches,
+)
+from streamlog.syntax.bodies import numbered as _number
 from streamlog.syntax.data_path import DataPath
 from streamlog.syntax.remarks import Annotation, Suppression
 from streamlog.syntax.terms import (
@@ -35,98 +52,46 @@ from streamlog.syntax.terms import (
 from streamlog.syntax.terms import place as _span
 from streamlog.syntax.time_form import TimeForm
 
-# The names of `terms` and `remarks` too.
+# The names of `terms`, `bodies` and `remarks` too.
 __all__ = [
+    "AT",
     "COMPARISONS",
+    "EVERY",
     "FIRST_INSTANT",
+    "FROM",
+    "FROM_TO",
     "INT64_MAX",
     "INT64_MIN",
     "LAST_INSTANT",
     "LOGICAL_TIME",
+    "OVER",
+    "PAIRS",
     "PRECEDENCE",
     "Agg",
     "Annotation",
+    "Atom",
     "BinOp",
+    "Body",
     "Call",
+    "Choice",
+    "Comparison",
     "Const",
+    "Literal",
     "Neg",
+    "Not",
     "Suppression",
     "Term",
     "Type",
     "Value",
     "Var",
+    "When",
+    "branches",
 ]
-
-
-def _number() -> Any:
-    """Which one it is of a program (`rewrite.number`); 0: not one of a program yet."""
-    return field(default=0, eq=False, repr=False, kw_only=True)
 
 
 def _tuple_of(*types: type) -> Any:
     return field(validator=deep_iterable(instance_of(types), instance_of(tuple)))
 
-
-# ----------------------------------------------------------------------------------- goals
-
-
-@frozen
-class Atom:
-    """A predicate applied to terms: a goal, a head or a fact."""
-
-    pred: str
-    args: tuple[Term, ...]
-    span: Span = _span()
-    number: int = _number()
-
-    @property
-    def arity(self) -> int:
-        return len(self.args)
-
-    @property
-    def constants(self) -> tuple[Value, ...]:
-        """The values of those arguments that are constants."""
-        return tuple(arg.value for arg in self.args if isinstance(arg, Const))
-
-
-@frozen
-class Comparison:
-    op: str
-    left: Term
-    right: Term
-    span: Span = _span()
-
-    def __attrs_post_init__(self) -> None:
-        if self.op not in COMPARISONS:
-            raise ValueError(f"unknown comparison {self.op}")
-
-
-@frozen
-class Not:
-    """`not goal` or `not (goal, goal, …)`: no assignment of the local variables satisfies it."""
-
-    body: Body
-    span: Span = _span()
-
-    def __attrs_post_init__(self) -> None:
-        if not self.body:
-            raise ValueError("a negation of nothing")
-
-
-@frozen
-class Choice:
-    """`(body ; body ; …)`."""
-
-    branches: tuple[Body, ...]
-    span: Span = _span()
-
-    def __attrs_post_init__(self) -> None:
-        if len(self.branches) < 2 or not all(self.branches):
-            raise ValueError("a choice has at least two branches, none of them empty")
-
-
-Literal: TypeAlias = Atom | Comparison | Not | Choice
-Body: TypeAlias = tuple[Literal, ...]
 
 # ------------------------------------------------------------------------------ statements
 
@@ -211,12 +176,20 @@ class Column:
     form: TimeForm | None = None
     path: DataPath | None = None
     optional: bool = False  # a value may be missing
+    ends: tuple[str, str] | None = None  # `valid: since..until`: two columns, one interval
     is_row: bool = False  # the number of the row in its file
+    is_arrival: bool = False  # when the row arrived, by the engine's clock
     span: Span = _span()
 
     def __attrs_post_init__(self) -> None:
         if self.is_row and (self.type is not Type.INT or self.optional or self.path):
             raise ValueError("the number of a row is an int, and not in the data")
+        if self.ends and (self.type or self.optional or self.low or self.path or self.is_row):
+            raise ValueError("an interval is two columns, and nothing else")
+        if self.is_arrival and (
+            self.type is not Type.TIME or self.optional or self.path or self.form or self.low
+        ):
+            raise ValueError("an arrival is a plain time")
         if self.optional and self.type is None:
             raise ValueError("a column without a type is not optional")
         if self.form is not None and self.type is not Type.TIME:
@@ -265,6 +238,35 @@ class Table:
     options: tuple[Option, ...] = _tuple_of(Option)
     where: Body = ()
     span: Span = _span()
+
+
+@frozen
+class State:
+    """What holds over intervals, by the events that begin and end it, or by other states.
+
+    state burning(A) since fire_start(_, A) until fire_end(_, A) for at most 6h.
+    state latest(S; I) on news(_, I, S).
+    state danger(A) while burning(A), not evacuated(A).
+    """
+
+    head: Atom
+    word: str
+    body: Body
+    until: Body = ()
+    most: Const | None = None
+    keys: int | None = None  # of how many arguments there is one combination of the others at most
+    span: Span = _span()
+
+    def __attrs_post_init__(self) -> None:
+        if self.word not in (SINCE, ON, WHILE) or not self.body:
+            raise ValueError("a state begins in one of three ways")
+        if self.word == WHILE and (self.until or self.most):
+            raise ValueError("a state that holds while others do ends by itself")
+        if (self.keys is not None) != (self.word == ON):
+            raise ValueError("a state with a key is begun `on` an event")
+
+
+SINCE, ON, WHILE = "since", "on", "while"
 
 
 @frozen
@@ -405,7 +407,7 @@ class Test:
     span: Span = _span()
 
 
-Declaration: TypeAlias = Stream | Table | Output | Use | Export | Extend | Function
+Declaration: TypeAlias = Stream | Table | State | Output | Use | Export | Extend | Function
 Statement: TypeAlias = Annotation | Rule | Fact | Query | Declaration | Test
 
 
@@ -416,12 +418,3 @@ class Module:
     statements: tuple[Statement, ...]
     suppressions: tuple[Suppression, ...] = field(default=(), eq=False, repr=False, kw_only=True)
     span: Span = _span()
-
-
-def branches(body: Body) -> tuple[Body, ...]:
-    """The alternatives of a desugared body: conjunctions without `Choice`."""
-    match body:
-        case (Choice(alternatives),):
-            return alternatives
-        case _:
-            return (body,)

@@ -8,13 +8,19 @@ behind it. Here the chain becomes goals.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from streamlog.diagnostics import Span, did_you_mean, finding
-from streamlog.syntax import literals
+from attrs import evolve
+
+from streamlog.diagnostics import did_you_mean
 from streamlog.syntax.aggregates import AGGREGATES
 from streamlog.syntax.ast import (
+    AT,
+    EVERY,
+    FROM,
+    FROM_TO,
+    OVER,
+    PAIRS,
     PRECEDENCE,
     Agg,
     Atom,
@@ -25,17 +31,38 @@ from streamlog.syntax.ast import (
     Comparison,
     Const,
     Literal,
-    Neg,
     Not,
     Term,
     Type,
-    Var,
+    When,
 )
-from streamlog.syntax.nothing import NONE, Nothing
-from streamlog.syntax.scan import BOOL, NUMBER, QUALIFIED, TEXT, TIME, VARIABLE, WORDS
+from streamlog.syntax.operands import (
+    MAX_LEVELS,
+    Chain,
+    Goal,
+    Group,
+    Interval,
+    Operand,
+    end_of,
+    index_of,
+    leaf,
+    negative,
+    prefix,
+    simple,
+    start_of,
+    too_deep,
+)
+from streamlog.syntax.scan import (
+    ALLEN,
+    INTERVAL_WORD,
+    QUALIFIED,
+    TIME_WORD,
+    WINDOW,
+    WORDS,
+)
 from streamlog.syntax.tokens import Refused, Tokens
 
-MAX_LEVELS = 200
+TIMED = (TIME_WORD, INTERVAL_WORD)
 
 _ONLY_SINGLES = re.compile(r"[^-](?:,[^-])*\Z")
 # Enough nesting for a group of plain calls whose arguments are calls.
@@ -46,56 +73,9 @@ _PLAIN_OPERAND = re.compile(rf"n*-*(?:[{_NAMES}]{_NESTED}|\((?:[^()]|{_NESTED})*
 _COMPARISON_SPELLINGS = {"≤": "<=", "≥": ">=", "≠": "!="}
 
 
-class Goal(NamedTuple):
-    """A goal that may still turn out to be a term in parentheses."""
-
-    start: int
-    end: int
-    negations: int
-    left: Operand | Term
-    op: str = ""
-    right: Term | None = None
-
-
-class Group(NamedTuple):
-    """`( … )`, with the minuses before it."""
-
-    branches: list[list[Goal]]
-    minuses: int
-
-
-class Operand(NamedTuple):
-    """The tokens from `start` to `end`: `negations` times `not`, then a value."""
-
-    start: int
-    end: int
-    negations: int
-    value: Term | Group
-
-
-Chain: TypeAlias = Sequence["Operand | int"]  # operand, index of an infix, operand, …
-
-# ----------------------------------------------------------------------------------- operands
-
-
-def leaf(tokens: Tokens, start: int, end: int) -> Operand:
-    """`n*-*x` with x a single token."""
-    at = end - 1
-    if at == start:
-        return Operand(start, end, 0, simple(tokens, at, at, 1))
-    negations, first = _prefix(tokens, start)
-    minuses = at - first
-    kind = tokens[at]
-    if kind == NUMBER:
-        value = simple(tokens, first, at, -1 if minuses % 2 else 1)
-    else:
-        value = _negated(tokens, simple(tokens, at, at, 1), first, at, end)
-    return Operand(start, end, negations, value)
-
-
 def plain_call(tokens: Tokens, start: int, end: int) -> Operand:
     """`n*-*name(x, …)` with no parentheses among the arguments."""
-    negations, first = _prefix(tokens, start)
+    negations, first = prefix(tokens, start)
     name = first
     while tokens[name] == "-":
         name += 1
@@ -107,7 +87,7 @@ def plain_call(tokens: Tokens, start: int, end: int) -> Operand:
         args = _arguments(tokens, run(tokens, name + 2, end - 1))
     value: Term = _call(tokens, name, end, tuple(args))
     if name > first:
-        value = _negated(tokens, value, first, name, end)
+        value = negative(tokens, value, first, name, end)
     return Operand(start, end, negations, value)
 
 
@@ -134,25 +114,25 @@ def run(tokens: Tokens, start: int, end: int) -> list[Operand | int]:
 
 def call(tokens: Tokens, start: int, chain: Chain) -> Operand:
     """The opening token's index, the arguments joined by infixes, the index of `)`."""
-    opening, close = _index(chain[0]), _index(chain[-1])
-    negations, first = _prefix(tokens, start)
+    opening, close = index_of(chain[0]), index_of(chain[-1])
+    negations, first = prefix(tokens, start)
     end = close + 1
     takes_one = tokens.text(opening - 1) in ("if", "count_if")
     args = _arguments(tokens, chain[1:-1], may_compare=takes_one)
     value = _call(tokens, opening - 1, end, tuple(args))
-    return Operand(start, end, negations, _negated(tokens, value, first, opening - 1, end))
+    return Operand(start, end, negations, negative(tokens, value, first, opening - 1, end))
 
 
 def group(tokens: Tokens, start: int, chain: Chain) -> Operand:
-    opening, close = _index(chain[0]), _index(chain[-1])
-    negations, first = _prefix(tokens, start)
+    opening, close = index_of(chain[0]), index_of(chain[-1])
+    negations, first = prefix(tokens, start)
     inner = Group(_branches(tokens, chain[1:-1]), opening - first)
     return Operand(start, close + 1, negations, inner)
 
 
 def aggregate(tokens: Tokens, start: int, chain: Chain) -> Operand:
     """`name<term>`."""
-    close, name = _index(chain[-1]), tokens.text(start)
+    close, name = index_of(chain[-1]), tokens.text(start)
     if name not in AGGREGATES:
         guess = did_you_mean(name, AGGREGATES)
         help = f"did you mean `{guess}`?" if guess else f"there are {', '.join(AGGREGATES)}"
@@ -165,27 +145,19 @@ def aggregate(tokens: Tokens, start: int, chain: Chain) -> Operand:
     return Operand(start, close + 1, 0, Agg(name, arg, span=tokens.span(start, close + 1)))
 
 
-def _prefix(tokens: Tokens, start: int) -> tuple[int, int]:
-    """The number of `not`s, and the token behind them."""
-    at = start
-    while tokens[at] == "n":
-        at += 1
-    return at - start, at
-
-
 def _arguments(tokens: Tokens, chain: Chain, *, may_compare: bool = False) -> list[Term]:
     """`may_compare`: the first may be a comparison."""
     args: list[Term] = []
     begin = 0
     for i in range(1, len(chain) + 1, 2):
-        if i == len(chain) or tokens[_index(chain[i])] == ",":
+        if i == len(chain) or tokens[index_of(chain[i])] == ",":
             args.append(_argument(tokens, chain[begin:i], may_compare and not args))
             begin = i + 1
     return args
 
 
 def _argument(tokens: Tokens, chain: Chain, may_compare: bool) -> Term:
-    at = next((i for i in range(1, len(chain), 2) if tokens[_index(chain[i])] in "=<>"), None)
+    at = next((i for i in range(1, len(chain), 2) if tokens[index_of(chain[i])] in "=<>"), None)
     if at is None:
         return expression(tokens, chain)
     goal = _goal(tokens, chain)
@@ -197,53 +169,11 @@ def _argument(tokens: Tokens, chain: Chain, may_compare: bool) -> Term:
     return BinOp(goal.op, goal.left, goal.right, span=tokens.span(goal.start, goal.end))
 
 
-def _index(item: Operand | int) -> int:
-    assert isinstance(item, int)
-    return item
-
-
-def simple(tokens: Tokens, start: int, at: int, sign: int) -> Term:
-    kind = tokens[at]
-    span = tokens.span(start, at + 1)
-    word = tokens.text(at)
-    if kind == VARIABLE:
-        return Var(word, span=span)
-    if kind == NUMBER:
-        return literals.number(word, sign, span)
-    if kind == TEXT:
-        return literals.text(word, span)
-    if kind == TIME:
-        return literals.timestamp(word, span)
-    if kind == QUALIFIED:  # a goal without arguments
-        return Call(word, (), span=span)
-    if kind == BOOL:
-        return Const(word == "true", Type.BOOL, span=span)
-    if word == "none":
-        return Const(NONE, None, span=span)
-    return Const(word, Type.STRING, span=span)
-
-
 def _call(tokens: Tokens, start: int, end: int, args: tuple[Term, ...]) -> Call:
     name = tokens.text(start)
     if name in AGGREGATES:
         tokens.aggregates += 1
     return Call(name, args, span=tokens.span(start, end))
-
-
-def _negated(tokens: Tokens, value: Term, first: int, name: int, end: int) -> Term:
-    """`value` with the minuses from `first` up to `name`; a number swallows them."""
-    if name - first > MAX_LEVELS:
-        raise too_deep(tokens.span(first, end))
-    for at in range(name - 1, first - 1, -1):
-        span = tokens.span(at, end)
-        if isinstance(value, Const) and not isinstance(value.value, str | bool | Nothing):
-            value = literals.negated(value.value, value.type or Type.INT, span)
-        else:
-            value = Neg(value, span=span)
-    return value
-
-
-# -------------------------------------------------------------------------------- expressions
 
 
 def expression(tokens: Tokens, chain: Chain) -> Term:
@@ -252,7 +182,7 @@ def expression(tokens: Tokens, chain: Chain) -> Term:
         return _term(tokens, chain[0])
     if len(chain) > 2 * MAX_LEVELS**2:
         # With two precedences, no shorter chain is sure to be too deep.
-        raise too_deep(tokens.span(_start(chain[0]), _start(chain[-1])))
+        raise too_deep(tokens.span(start_of(chain[0]), start_of(chain[-1])))
     terms: list[tuple[Term, int]] = []  # each with the token it starts at
     ops: list[str] = []
     end = 0
@@ -275,20 +205,13 @@ def expression(tokens: Tokens, chain: Chain) -> Term:
     return terms[0][0]
 
 
-def too_deep(span: Span) -> Refused:
-    message = f"this has more than {MAX_LEVELS} levels"
-    return Refused(finding("SL0103", message, span, help="split it into several goals"))
-
-
-def _start(item: Operand | int) -> int:
-    return item if isinstance(item, int) else item.start
-
-
 def _term(tokens: Tokens, operand: Operand | int) -> Term:
     assert not isinstance(operand, int)
     start, end, negations, value = operand
     if negations:
         raise tokens.refuse("SL0101", "a negation cannot be part of a term", start, start + 1)
+    if isinstance(value, Interval):
+        raise tokens.refuse("SL0101", "an interval cannot be part of a term", start, end)
     if not isinstance(value, Group):
         return value
     opening = start + value.minuses
@@ -301,7 +224,7 @@ def _term(tokens: Tokens, operand: Operand | int) -> Term:
         raise tokens.refuse("SL0101", message, inner.start, inner.end)
     left = inner.left
     term = _term(tokens, left) if isinstance(left, Operand) else left
-    return _negated(tokens, term, start, opening, end)
+    return negative(tokens, term, start, opening, end)
 
 
 # -------------------------------------------------------------------------------------- goals
@@ -333,7 +256,7 @@ def _branches(tokens: Tokens, chain: Chain) -> list[list[Goal]]:
     branches: list[list[Goal]] = [[]]
     begin = 0
     for i in range(1, len(chain), 2):
-        kind = tokens[_index(chain[i])]
+        kind = tokens[index_of(chain[i])]
         if kind in ",;":
             branches[-1].append(_goal(tokens, chain[begin:i]))
             begin = i + 1
@@ -350,9 +273,12 @@ def _goal(tokens: Tokens, chain: Chain) -> Goal:
     if len(chain) == 1:
         return Goal(start, end, negations, first)
     plain = (Operand(start + negations, first.end, 0, first.value), *chain[1:])
-    comparisons = [i for i in range(1, len(chain), 2) if tokens[_index(chain[i])] in "=<>i"]
+    if any(tokens[index_of(chain[i])] in TIMED for i in range(1, len(chain), 2)):
+        made = _timed(tokens, plain)
+        return Goal(start, end, negations, first, tokens.text(index_of(chain[1])), made=made)
+    comparisons = [i for i in range(1, len(chain), 2) if tokens[index_of(chain[i])] in "=<>i"]
     if len(comparisons) > 1:
-        at = _index(chain[comparisons[1]])
+        at = index_of(chain[comparisons[1]])
         raise tokens.refuse(
             "SL0101",
             f"a second comparison in one goal, `{tokens.text(at)}`",
@@ -371,7 +297,7 @@ def _goal(tokens: Tokens, chain: Chain) -> Goal:
             help="write the opposite comparison, or put it in parentheses: `not (X < Y)`",
         )
     at = comparisons[0]
-    op = tokens.text(_index(chain[at]))
+    op = tokens.text(index_of(chain[at]))
     if op == "in":
         found = expression(tokens, plain[:at])
         items = _items(tokens, chain[at + 1 :])
@@ -380,6 +306,58 @@ def _goal(tokens: Tokens, chain: Chain) -> Goal:
         return Goal(start, end, 0, call, "=", Const(True, Type.BOOL, span=span))
     left, right = expression(tokens, plain[:at]), expression(tokens, plain[at + 1 :])
     return Goal(start, end, 0, left, _COMPARISON_SPELLINGS.get(op, op), right)
+
+
+def _timed(tokens: Tokens, chain: Chain) -> Atom:
+    """A goal and what is said of time behind it; or a goal made of a word between terms."""
+    words = [i for i in range(1, len(chain), 2) if tokens[index_of(chain[i])] in TIMED]
+    texts = tuple(tokens.text(index_of(chain[i])) for i in words)
+    ends = [*words[1:], len(chain)]
+    parts = [chain[i + 1 : end] for i, end in zip(words, ends, strict=True)]
+    first, last = chain[0], chain[-1]
+    assert isinstance(first, Operand) and isinstance(last, Operand)
+    span = tokens.span(first.start, last.end)
+    if texts[0] in ALLEN and len(texts) == 1:
+        pairs = (_interval(tokens, chain[: words[0]]), _interval(tokens, parts[0]))
+        return Atom(f"{PAIRS}{texts[0]}", tuple(t for p in pairs for t in p[:2]), span=span)
+    if texts in (("every",), ("every", "align")):
+        terms = (expression(tokens, part) for part in (chain[: words[0]], *parts))
+        return Atom(EVERY, tuple(terms), span=span)
+    word = " ".join(texts)
+    if word not in (AT, FROM, FROM_TO, WINDOW):
+        at = index_of(chain[words[-1] if texts[0] in (AT, FROM, WINDOW, "every") else words[0]])
+        help = "a state is read `p(X) at T`, `p(X) from S` or `p(X) from S to E`"
+        message = f"`{tokens.text(at)}` says nothing here"
+        raise tokens.refuse("SL0101", message, at, at + 1, help=help)
+    if words[0] > 1:
+        raise _no_goal(tokens, first.start, end_of(chain[words[0] - 1]))
+    goals = _literals(tokens, Goal(first.start, first.end, 0, first))
+    if len(goals) != 1 or not isinstance(goals[0], Atom) or goals[0].when:
+        raise _no_goal(tokens, first.start, first.end)
+    said = tokens.span(index_of(chain[1]), last.end)
+    if word == WINDOW:
+        window = _interval(tokens, parts[0])
+        when = When(OVER, window[:2], window.opens, window.closes, span=said)
+    else:
+        when = When(word, tuple(expression(tokens, part) for part in parts), span=said)
+    return evolve(goals[0], when=when, span=span)
+
+
+def _interval(tokens: Tokens, chain: Chain) -> Interval:
+    operand = chain[0]
+    assert isinstance(operand, Operand)
+    value = operand.value
+    if len(chain) == 1 and isinstance(value, Interval):
+        return value
+    if len(chain) == 1 and isinstance(value, Group) and not value.minuses:
+        goals = value.branches[0]
+        if len(value.branches) == 1 and len(goals) == 2:
+            first, second = (
+                _term(tokens, Operand(g.start, g.end, 0, Group([[g]], 0))) for g in goals
+            )
+            return Interval(first, second, "(", ")")
+    message, help = "expected an interval", "write its two ends, as in `(S, E)` or `[T - 1h, T]`"
+    raise tokens.refuse("SL0101", message, operand.start, end_of(chain[-1]), help=help)
 
 
 def _items(tokens: Tokens, chain: Chain) -> list[Term]:
@@ -408,7 +386,7 @@ def _body(tokens: Tokens, branches: list[list[Goal]]) -> Body:
 
 def _literals(tokens: Tokens, goal: Goal) -> Body:
     """A goal as literals: several when it is a conjunction in parentheses."""
-    start, end, negations, left, op, right = goal
+    start, end, negations, left, op, right, made = goal
     if negations > MAX_LEVELS:
         raise too_deep(tokens.span(start, end))
     if op and right is not None:
@@ -416,7 +394,9 @@ def _literals(tokens: Tokens, goal: Goal) -> Body:
         return (Comparison(op, left, right, span=tokens.span(start, end)),)
     value = left.value if isinstance(left, Operand) else left
     inner: Body
-    if isinstance(value, Group) and not value.minuses:
+    if made is not None:
+        inner = (made,)
+    elif isinstance(value, Group) and not value.minuses:
         inner = _body(tokens, value.branches)
         if len(inner) == 1 and isinstance(inner[0], Choice) and len(value.branches) > 1:
             # Seen from outside, the parentheses belong to the choice.

@@ -34,8 +34,15 @@ from streamlog.syntax.ast import (
     Use,
 )
 from streamlog.syntax.data_paths import AS, Placed, check_lists, one_path
+from streamlog.syntax.intervals import EndColumn
+from streamlog.syntax.operands import Operand
 from streamlog.syntax.time_forms import Form
-from streamlog.syntax.timelines import OF_A_TIMELINE, check_timelines, of_its_own
+from streamlog.syntax.timelines import (
+    OF_A_TIMELINE,
+    check_arrivals,
+    check_timelines,
+    of_its_own,
+)
 from streamlog.syntax.tokens import Refused, Tokens
 
 TYPES = {t.value: t for t in Type}
@@ -47,7 +54,7 @@ _TAKES: dict[str, tuple[tuple[Type, ...], str]] = {
     "from": ((Type.STRING,), 'a path in quotes, as in `from "rows.csv"`'),
     ARRIVES_WITHIN: ((Type.DURATION,), "a duration, as in `arrives within 10s`"),
 }
-ROW = "row"
+ROW, ARRIVAL = "row", "arrival"
 _TYPE_SLIPS = {
     **dict.fromkeys(("integer", "long", "bigint", "number", "int64"), "int"),
     **dict.fromkeys(("double", "real", "decimal", "numeric", "float64"), "float"),
@@ -72,25 +79,34 @@ def optional(tokens: Tokens, start: int, end: int) -> Optional:
 
 
 @frozen
-class RowNumber:
-    """The word `row` behind a type."""
+class FromEngine:
+    """The word behind the type of a column that the engine fills: `row` or `arrival`."""
 
     at: int
 
 
-def row(tokens: Tokens, start: int, end: int) -> RowNumber:
-    if (word := tokens.text(start)) != ROW:
-        help = "what may follow a type is `row`, for the number of a row in its file"
+def given_by_engine(tokens: Tokens, start: int, end: int) -> FromEngine:
+    if (word := tokens.text(start)) not in (ROW, ARRIVAL):
+        help = (
+            f"what may follow a type is `{ROW}`, for the number of a row in its file, or "
+            f"`{ARRIVAL}`, for the time at which it arrived"
+        )
         raise _contradiction(f"unknown word `{word}`", tokens.span(start, end), help=help)
-    return RowNumber(start)
+    return FromEngine(start)
 
 
 def column(tokens: Tokens, start: int, found: list[Any]) -> Column:
     placed = [x for x in found if isinstance(x, Placed)]
-    rows = [x.at for x in found if isinstance(x, RowNumber)]
-    plain = _column(tokens, [x for x in found if not isinstance(x, Placed | RowNumber)])
-    if rows:
-        span = plain.span.to(tokens.span(rows[0], rows[0] + 1))
+    words = [x.at for x in found if isinstance(x, FromEngine)]
+    plain = _column(tokens, [x for x in found if not isinstance(x, Placed | FromEngine)])
+    if words:
+        span = plain.span.to(tokens.span(words[0], words[0] + 1))
+        if tokens.text(words[0]) == ARRIVAL:
+            if plain != Column(plain.name, Type.TIME, span=plain.span) or placed:
+                message = "the time at which a row arrives is a plain `time`, given by the engine"
+                help = f"write `{plain.name}: time {ARRIVAL}`"
+                raise _contradiction(message, span, help=help)
+            return evolve(plain, is_arrival=True, span=span)
         if plain.type is not Type.INT or plain.optional or placed:
             message = "the number of a row is an `int`, and not in the data"
             raise _contradiction(message, span, help=f"write `{plain.name}: int {ROW}`")
@@ -108,6 +124,9 @@ def _column(tokens: Tokens, found: list[Any]) -> Column:
     if len(found) == 1:
         return Column(name, span=tokens.span(start, start + 1))
     at = found[1]
+    if len(found) == 3 and isinstance(found[2], EndColumn):
+        interval = (tokens.text(at), tokens.text(found[2].at))
+        return Column(name, ends=interval, span=tokens.span(start, found[2].at + 1))
     type_ = _type(tokens, at)
     form = end = None
     optional = any(isinstance(x, Optional) for x in found)
@@ -147,7 +166,7 @@ def _type(tokens: Tokens, at: int) -> Type:
     raise _contradiction(f"unknown type `{word}`", tokens.span(at, at + 1), help=help)
 
 
-def _bound(operand: build.Operand) -> Const:
+def _bound(operand: Operand) -> Const:
     assert isinstance(operand.value, Const)
     return operand.value
 
@@ -208,6 +227,7 @@ def declaration(tokens: Tokens, start: int, found: list[Any]) -> Stream | Table:
     if kind == "stream" and columns and columns[0].optional:
         message = "the timestamp of a stream cannot be missing"
         raise _contradiction(message, columns[0].span, help="drop the `?` after its type")
+    check_arrivals(kind == "stream", columns, timelines, options)
     check_timelines(kind == "stream", timelines, columns, options)
     if kind == "stream":
         return Stream(name, columns, options, where, timelines, span=span)

@@ -18,7 +18,17 @@ from typing import Any, TypeAlias, cast
 
 import pyparsing as pp
 
-from streamlog.syntax import ast, build, data_paths, declare, limits, metadata, time_forms
+from streamlog.syntax import (
+    ast,
+    build,
+    data_paths,
+    declare,
+    intervals,
+    limits,
+    metadata,
+    operands,
+    time_forms,
+)
 from streamlog.syntax.scan import QUALIFIED, QUERY, WORDS
 from streamlog.syntax.tokens import Tokens
 
@@ -60,7 +70,7 @@ def _word_class(*others: str) -> str:
 WORD = _word_class()
 PREDICATE = _word_class(QUALIFIED)
 SINGLE = _word_class("VNTSB")
-GOAL_INFIX = "[-+*=<>,;i]"
+GOAL_INFIX = "[-+*=<>,;iIJ]"
 
 comma = Kind(",", "`,`")
 dot = Kind(r"\.", "`.`", make=_last)
@@ -117,6 +127,11 @@ def _operands() -> tuple[pp.ParserElement, pp.ParserElement]:
             _with(group, build.group),
         ]
 
+    window_opens = Kind(r"(?<=J)[\[(]", make=_last)
+    window_closes = Kind(r"[\])]", "`]` or `)`", make=_last)
+    ends = _chain(term, arithmetic) - comma - _chain(term, arithmetic)
+    window = _with(window_opens - ends - window_closes, intervals.window)
+
     aggregate = Kind(f"{WORD}<") - _chain(term, arithmetic) - Kind(">", "`>`", make=_last)
     term <<= pp.MatchFirst(
         [
@@ -124,7 +139,7 @@ def _operands() -> tuple[pp.ParserElement, pp.ParserElement]:
             _with(aggregate, build.aggregate),
         ]
     )
-    goal <<= pp.MatchFirst(operand("n*-*", GOAL_INFIX, PREDICATE, r"\(", "a goal"))
+    goal <<= pp.MatchFirst([window, *operand("n*-*", GOAL_INFIX, PREDICATE, r"\(", "a goal")])
     return term, goal
 
 
@@ -158,7 +173,7 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
 
     # Clauses come first because most statements are clauses.
     named, texted = WORD, _word_class("SV")
-    head = atom_unless(f"[do]{PREDICATE}|k{named}|u{texted}")
+    head = atom_unless(f"[doK]{PREDICATE}|k{named}|u{texted}")
     count = Kind("N", "a number", make=_last)
     order = _with(_chain(term, arithmetic) - pp.Opt(Kind("[cq]", make=_last)), limits.order)
     per = _with(_chain(term, arithmetic), limits.term)
@@ -177,22 +192,23 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     kind = Kind(f"d(?={PREDICATE})", make=_last)
     column_name = Kind(_word_class("V"), "a column name", make=_last)
     type_name = Kind(_word_class("V"), "a type", make=_last)
-    bound = Kind("-*[NT]", make=build.leaf)
-    high = Kind("-*[NT]", "a number, duration or timestamp", make=build.leaf)
+    bound = Kind("-*[NT]", make=operands.leaf)
+    high = Kind("-*[NT]", "a number, duration or timestamp", make=operands.leaf)
     span_of_values = bound - Kind("E", "`..`") - high
+    validity = Kind(rf"E(?={_word_class('V')})") - Kind(_word_class("V"), make=intervals.end_column)
     part = Kind(SINGLE, "a unit or a format in quotes", make=_last)
     form = _with(Kind(r"\(") - _listed(part) - close, time_forms.form)
     optional = Kind(QUERY, make=declare.optional)
-    row = Kind(f"{WORD}(?!S)", "`row`", make=declare.row)
-    values = pp.Opt(optional) - pp.Opt(span_of_values)
-    typed = Kind(":", "`:`") - type_name - pp.Opt(form) - values - pp.Opt(row)
+    by_engine = Kind(f"{WORD}(?!S)", "`row` or `arrival`", make=declare.given_by_engine)
+    values = pp.Opt(validity) - pp.Opt(optional) - pp.Opt(span_of_values)
+    typed = Kind(":", "`:`") - type_name - pp.Opt(form) - values - pp.Opt(by_engine)
     name_in_data = Kind("S", make=_last) - Kind(WORD, "`as`", make=_last)
     place_in_data = Kind(f"{WORD}(?=S)", make=_last) - Kind("S", make=_last)
     data_name = _with(name_in_data, data_paths.data_name)
     path = _with(place_in_data, data_paths.path)
     column = _with(pp.Opt(data_name) + column_name - pp.Opt(typed) - pp.Opt(path), declare.column)
     option_name = Kind(rf"(?![hG])(?:y{WORD}|{WORD})(?![(.R,])", "an option", make=_last)
-    value = Kind(f"-*{SINGLE}", "a value", make=build.leaf)
+    value = Kind(f"-*{SINGLE}", "a value", make=operands.leaf)
     option = _with(option_name - value, declare.option)
     opening = Kind(r"\(", "`(`")
     columns = opening - pp.Opt(_listed(column)) - close
@@ -205,6 +221,15 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     answer = _with(
         predicate - pp.Opt(Kind(r"\(") - pp.Opt(_listed(column_name)) - close), declare.answer
     )
+    # A state: what begins it, and what ends it.
+    argument = _chain(term, Kind("[-+*,;]", "`,`", make=_last))
+    arguments = pp.Opt(Kind(r"\(", make=_last) - pp.Opt(argument) - close)
+    named_state = Kind(f"K(?={PREDICATE}(?!R|\\.$))") - predicate - arguments
+    begun = Kind("O", "`since`, `on` or `while`", make=_last) - body
+    ended = pp.Opt(Kind("U", make=_last) - body)
+    at_most = Kind(WORD, "`at`", make=_last) - Kind(WORD, "`most`", make=_last)
+    bounded = pp.Opt(Kind("F", make=_last) - at_most - Kind("N", "a duration", make=operands.leaf))
+    state = named_state - begun - ended - bounded - dot
     output = Kind(f"o(?={PREDICATE})") - _listed(answer) - dot
     alias = Kind(rf"{WORD}(?!\.)", "`as`", make=_last) - Kind(WORD, "an alias", make=_last)
     use = Kind(f"u(?={texted})") - text - pp.Opt(alias) - dot
@@ -222,6 +247,7 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
             _with(clauses, clause),
             _with(annotation, metadata.annotation),
             _with(declaration, declare.declaration),
+            _with(state, intervals.state),
             _with(output, declare.output),
             _with(use, declare.use),
             _with(function, declare.function),
@@ -241,7 +267,10 @@ def _statement_grammars() -> tuple[pp.ParserElement, pp.ParserElement, pp.Parser
     advance = Kind(r"v(?!\.)") - _chain(term, arithmetic) - dot
     expect_none = Kind(rf"xz(?={PREDICATE}\.)") - predicate - dot
     expect_from = Kind(f"x(?={PREDICATE}fS)") - predicate - source - dot
-    expect = Kind(r"x(?![(.])") - _listed(atom) - dot
+    stamped = _chain(term, arithmetic)
+    span_of_state = Kind("I", make=_last) - stamped - pp.Opt(Kind("I", make=_last) - stamped)
+    expected = _with(atom - pp.Opt(span_of_state), intervals.expected)
+    expect = Kind(r"x(?![(.])") - _listed(expected) - dot
     rejected = Kind(r"j(?![(.])") - Kind("V", "a code like SL0401", make=_last) - dot
     step = pp.MatchFirst(
         [

@@ -8,7 +8,8 @@ from functools import partial
 from attrs import evolve
 
 from streamlog.syntax.ast import Const, Limit, Order, Term, Type
-from streamlog.syntax.build import Chain, Operand, expression, simple
+from streamlog.syntax.build import expression
+from streamlog.syntax.operands import Chain, Operand, simple
 from streamlog.syntax.tokens import Tokens
 
 

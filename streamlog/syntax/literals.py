@@ -22,6 +22,11 @@ UNITS = {
 }
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MICROSECOND = timedelta(microseconds=1)
+# The timestamps that can be written.
+FIRST, LAST = (
+    (instant.replace(tzinfo=EPOCH.tzinfo) - EPOCH) // MICROSECOND
+    for instant in (datetime.min, datetime.max)
+)
 
 UNIT_SLIPS = {
     **dict.fromkeys(("µs", "μs", "usec", "micros", "microsecond", "microseconds"), "us"),

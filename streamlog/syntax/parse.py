@@ -11,9 +11,21 @@ from attrs import evolve
 from streamlog.diagnostics import Diagnostic, Source, Span, finding, in_order
 from streamlog.syntax import ast, grammar
 from streamlog.syntax.aggregates import AGGREGATES
-from streamlog.syntax.ast import Agg, BinOp, Call, Module, Neg, Rule, Statement, Step, Test
-from streamlog.syntax.build import MAX_LEVELS, too_deep
+from streamlog.syntax.ast import (
+    WHILE,
+    Agg,
+    BinOp,
+    Call,
+    Module,
+    Neg,
+    Rule,
+    State,
+    Statement,
+    Step,
+    Test,
+)
 from streamlog.syntax.metadata import attached
+from streamlog.syntax.operands import MAX_LEVELS, too_deep
 from streamlog.syntax.scan import MAX_PROBLEMS, TEXT, VARIABLE, WORDS, Scan, scan
 from streamlog.syntax.suppressions import suppressions
 from streamlog.syntax.syntax_errors import starts_statement, syntax_error
@@ -172,11 +184,11 @@ def _check_depth(node: Node | str) -> None:
 
 def _with_aggregates(node: Any, suspects: int) -> Any:
     """`sum(C)` directly in a rule's head is an aggregate; anywhere else it is refused."""
-    if not isinstance(node, Rule):
+    if not isinstance(node, Rule | State) or (isinstance(node, State) and node.word != WHILE):
         _refuse_aggregates((node,))
         return node
     args = tuple(map(_as_aggregate, node.head.args))
-    limit = node.limit
+    limit = node.limit if isinstance(node, Rule) else None
     if limit is not None:
         _refuse_aggregates(limit.per)
         limit = evolve(limit, by=tuple(evolve(o, term=_as_aggregate(o.term)) for o in limit.by))
@@ -185,7 +197,8 @@ def _with_aggregates(node: Any, suspects: int) -> Any:
         _refuse_aggregates(children(part))
     if len(found) < suspects:
         _refuse_aggregates(node.body)
-    return evolve(node, head=evolve(node.head, args=args), limit=limit)
+    node = evolve(node, head=evolve(node.head, args=args))
+    return evolve(node, limit=limit) if isinstance(node, Rule) else node
 
 
 def _as_aggregate(arg: ast.Term) -> ast.Term:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import NoReturn
 
 from attrs import evolve, frozen
@@ -28,7 +28,7 @@ from streamlog.syntax.ast import (
     Var,
 )
 from streamlog.syntax.data_path import DataPath
-from streamlog.syntax.literals import EPOCH, MICROSECOND, UNITS
+from streamlog.syntax.literals import EPOCH, FIRST, LAST, UNITS
 from streamlog.syntax.nothing import Nothing
 from streamlog.syntax.scan import RESERVED
 from streamlog.syntax.time_form import TimeForm
@@ -40,10 +40,6 @@ INDENT = "    "
 NOTHING = Nothing.NONE.value
 _BARE = re.compile(r"[a-z][A-Za-z0-9_]*")
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
-_FIRST, _LAST = (
-    (datetime.min.replace(tzinfo=EPOCH.tzinfo) - EPOCH) // MICROSECOND,
-    (datetime.max.replace(tzinfo=EPOCH.tzinfo) - EPOCH) // MICROSECOND,
-)
 # Where the scanner would take `%` or `//` for a comment unless it is in parentheses.
 _COMMENT_LIKE = re.compile(r"\) (?:%|//) -*(?:\(|[^\W\d]\w*\()")
 
@@ -56,6 +52,8 @@ def pretty(node: Node | Body) -> str:
         return _argument(node)
     if isinstance(node, ast.Limit):
         return limit_text(node)
+    if isinstance(node, ast.When):
+        return _when(node)
     if isinstance(node, ast.Order):
         return _order(node)
     if isinstance(node, Var | Const | Neg | BinOp | Call):
@@ -189,7 +187,7 @@ def duration_text(microseconds: int) -> str:
 
 
 def time_text(microseconds: int) -> str:
-    if not _FIRST <= microseconds <= _LAST:
+    if not FIRST <= microseconds <= LAST:
         # No calendar date: a sum says it, though it reads back as one.
         return f"(@1970-01-01T00:00:00Z + {duration_text(microseconds)})"
     moment = EPOCH + timedelta(microseconds=microseconds)
@@ -207,6 +205,15 @@ def body_text(body: Body) -> str:
 
 
 def goal_text(goal: Literal) -> str:
+    if isinstance(goal, Atom) and goal.when is not None:
+        return f"{goal_text(evolve(goal, when=None))} {_when(goal.when)}"
+    if isinstance(goal, Atom) and goal.pred == ast.EVERY:
+        words = zip(("", " every ", " align "), map(_apart, goal.args), strict=False)
+        return "".join(word + term for word, term in words)
+    if isinstance(goal, Atom) and goal.pred.startswith(ast.PAIRS):
+        start, end, other_start, other_end = map(term_text, goal.args)
+        word = goal.pred.removeprefix(ast.PAIRS)
+        return f"({start}, {end}) {word} ({other_start}, {other_end})"
     if isinstance(goal, Atom):
         return f"{goal.pred}({', '.join(map(_argument, goal.args))})" if goal.args else goal.pred
     if isinstance(goal, Comparison):
@@ -224,6 +231,13 @@ def goal_text(goal: Literal) -> str:
     if isinstance(goal, Choice):
         return f"({_choice(goal)})"
     _never(goal)
+
+
+def _when(when: ast.When) -> str:
+    times = [_apart(time) for time in when.times]
+    if when.word == ast.OVER:
+        return f"{when.word} {when.opens}{', '.join(times)}{when.closes}"
+    return " ".join(f"{word} {time}" for word, time in zip(when.word.split(), times, strict=True))
 
 
 def _choice(choice: Choice) -> str:
@@ -317,6 +331,8 @@ def layout(node: ast.Statement | ast.Step) -> Layout:
             options += f" progress {', '.join(map(_timeline, node.progress))}"
         where = f" where {body_text(node.where)}" if node.where else ""
         return Layout(f"{kind} {node.name}(", items, f"){options}{where}.", "")
+    if isinstance(node, ast.State):
+        return _state_layout(node)
     if isinstance(node, ast.Output):
         return Layout("output", tuple((_answer(p), p.span) for p in node.preds))
     if isinstance(node, ast.Use):
@@ -367,12 +383,25 @@ def _body_layout(lead: str, body: Body, glue: str = " ") -> Layout:
     return Layout(lead, tuple((goal_text(g), g.span) for g in body), glue=glue)
 
 
+def _state_layout(state: ast.State) -> Layout:
+    args = [_argument(arg) for arg in state.head.args]
+    keys = len(args) if state.keys is None else state.keys
+    groups = (", ".join(part) for part in (args[:keys], args[keys:]) if part or state.keys)
+    head = f"{state.head.pred}({'; '.join(groups)})" if args else state.head.pred
+    until = f" until {body_text(state.until)}" if state.until else ""
+    most = f" for at most {_const(state.most)}" if state.most else ""
+    shape = _body_layout(f"state {head} {state.word}", state.body)
+    return evolve(shape, tail=f"{until}{most}".strip())
+
+
 def _answer(pred: ast.PredName) -> str:
     return f"{pred.name}({', '.join(pred.columns)})" if pred.columns else pred.name
 
 
 def _column(column: ast.Column) -> str:
     text = column.name
+    if column.ends is not None:
+        text += f": {'..'.join(column.ends)}"
     if column.type is not None:
         text += f": {column.type}"
     if column.form is not None:
@@ -380,7 +409,7 @@ def _column(column: ast.Column) -> str:
     text += "?" * column.optional
     if column.low is not None and column.high is not None:
         text += f" {_const(column.low)}..{_const(column.high)}"
-    text += " row" * column.is_row
+    text += " row" * column.is_row + " arrival" * column.is_arrival
     return text if column.path is None else _with_path(text, column.path)
 
 

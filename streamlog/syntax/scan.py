@@ -50,16 +50,41 @@ KEYWORDS = {
     "expect": "x",
     "none": "z",
     "rejected": "j",
+    "state": "K",
 }
+# Words of a declaration of a state; ordinary words everywhere else.
+STATE_WORDS = {"since": "O", "on": "O", "while": "O", "until": "U", "for": "F"}
+# Words behind a goal or a term: `burning(A) at T`, `burning(A) from S to E`, `T every 1d`.
+TIME_WORDS = ("at", "from", "to", "every", "align")
+# Words before `(A, B)` or `[A, B]`.
+ALLEN = (
+    "before",
+    "meets",
+    "overlaps",
+    "starts",
+    "during",
+    "finishes",
+    "equals",
+    "after",
+    "met_by",
+    "overlapped_by",
+    "started_by",
+    "contains",
+    "finished_by",
+    "intersects",
+)
+WINDOW = "over"
 RESERVED = {"not": "n", "true": "B", "false": "B"}
-WORDS = "w" + "".join(sorted(set(KEYWORDS.values())))
+WORDS = "w" + "".join(sorted({*KEYWORDS.values(), *STATE_WORDS.values()}))
 VARIABLE, NUMBER, TIME, TEXT, BOOL, STRANGE = "VNTSBX"
 QUALIFIED = "D"  # a predicate of a file that is used under an alias: `auth.failed`
 ARROW, QUERY, RANGE, NOT, COMPARISON, IN = "RQEn=i"
+TIME_WORD, INTERVAL_WORD = "IJ"  # before a time; before an interval
+STATE = "K"
 ANNOTATION = "A"
 
 _SYMBOLS = {
-    **{c: c for c in "(),;.:{}<>=+-*"},
+    **{c: c for c in "(),;.:{}[]<>=+-*"},
     **dict.fromkeys(("!=", "<=", ">=", "≤", "≥", "≠"), COMPARISON),
     **dict.fromkeys(("!", "~", "¬"), NOT),
     **dict.fromkeys(("<-", ":-"), ARROW),
@@ -73,7 +98,7 @@ _WORD_KINDS = {**KEYWORDS, **RESERVED}
 _TOKEN = re.compile(
     r"""\s*(?:
     ([^\W\d]\w*(?:\.[^\W\d]\w*)*)                            # 1 a name, perhaps qualified
-  | ([(),;{}*~¬≤≥≠]|\+\+?|\.\.?|<[-=>]?|>=?|=(?:\\=|[=<>])?|!=?|:[-=]?|->?|\?-?
+  | ([(),;{}\[\]*~¬≤≥≠]|\+\+?|\.\.?|<[-=>]?|>=?|=(?:\\=|[=<>])?|!=?|:[-=]?|->?|\?-?
      |/(?![/*])|&&?|\|\|?|\\[=+]?)                            # 2 a symbol, or a slip for one
   | ([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\w*)              # 3 a number, perhaps with a unit
   | ("[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\\\n]*(?:\\.[^'\\\n]*)*')  # 4 a text
@@ -96,8 +121,11 @@ _ANNOTATION = re.compile(r"@[^\W\d]\w*")
 _IN_FOLLOWS = (VARIABLE, NUMBER, TIME, TEXT, BOOL, ")")
 # A parenthesis, perhaps behind comments.
 _OPENS = re.compile(r"(?:\s|(?:%|//)[^\n]*|/\*[\s\S]*?\*/)*\(")
+_INTERVAL = re.compile(_OPENS.pattern.replace(r"\(", r"[\[(]"))
+_QUOTED = re.compile(r"""\s*["']""")
 _INFIX = "+-*/%<>=!≤≥≠"
 _OPERAND_ENDS = (VARIABLE, NUMBER, TIME, ")")
+_OPERANDS = (*_OPERAND_ENDS, TEXT, BOOL, QUALIFIED, "w", *KEYWORDS.values())
 _GOAL_STARTS = (",", ";", ARROW, QUERY)
 
 
@@ -153,6 +181,8 @@ class _Scanner:
         self.depth = 0  # open parentheses
         self.compared = False  # whether the current goal has had its comparison
         self.in_block = False
+        self.in_body = False
+        self.goal = 0  # the first token of the current goal or step
 
     def run(self) -> None:
         position: int | None = 1 if self.source.text.startswith("\ufeff") else 0
@@ -179,6 +209,7 @@ class _Scanner:
                 if word == "in" and kinds and kinds[-1] in _IN_FOLLOWS and _OPENS.match(text, end):
                     kind = IN
                     self.compared = self.compared or self.depth == 0
+                kind = self._in_place(kind, word, end)
                 if kind == "v" and self.in_block:
                     self.compared = True  # `advance` is followed by a term, not by a goal
             elif group == 2:
@@ -210,6 +241,28 @@ class _Scanner:
             ends.append(end)
         return None
 
+    def _in_place(self, kind: str, word: str, end: int) -> str:
+        """The kind of a word that has a meaning in some places only."""
+        kinds, text = self.kinds, self.source.text
+        if self._declares_state() and word in STATE_WORDS and kinds[-1] in _OPERANDS:
+            self.in_body = self.in_body or len(kinds) > self.first + 1
+            return STATE_WORDS[word]
+        if not kinds or kinds[-1] not in _OPERANDS or not (self.in_body or self.in_block):
+            return kind
+        if self.in_body and (word in ALLEN or word == WINDOW) and _INTERVAL.match(text, end):
+            return INTERVAL_WORD
+        if word == "to" and TIME_WORD not in kinds[self.goal :]:
+            return kind
+        expects = kinds[self.goal : self.goal + 1] == ["x"] and kinds[-1] not in "xz"
+        is_time = self.in_body or (expects and word in ("from", "to"))
+        if is_time and word in TIME_WORDS and not _QUOTED.match(text, end):
+            return TIME_WORD
+        return kind
+
+    def _declares_state(self) -> bool:
+        first = self.kinds[self.first : self.first + 2]
+        return len(first) == 2 and first[0] == STATE and first[1] in WORDS + QUALIFIED
+
     def _first_word(self, start: int, words: str) -> int:
         """Of words and dots that are no name: a statement ends, the next begins without a blank."""
         word = words.split(".")[0]
@@ -234,7 +287,7 @@ class _Scanner:
         kinds.append(kind)
         self.starts.append(start)
         self.ends.append(end)
-        if kind == "(":
+        if kind in "([":
             self.depth += 1
             if self.depth == MAX_NESTING + 1:
                 self._problem(
@@ -243,13 +296,13 @@ class _Scanner:
                     Span(self.source, start, end),
                     "split the rule, or give the inner part a name of its own",
                 )
-        elif kind == ")":
+        elif kind in ")]":
             self.depth = max(0, self.depth - 1)
         elif kind == ".":
             if len(kinds) == self.first + 1 and self.statements and kinds[-2] == "}":
                 self._end_statement(len(kinds), of=self.statements.pop()[0])
             elif self.in_block:
-                self.depth, self.compared = 0, False
+                self.depth, self.compared, self.goal = 0, False, len(kinds)
             else:
                 self._end_statement(len(kinds))
         elif kind == "}":
@@ -259,10 +312,15 @@ class _Scanner:
                 self.compared = True
             elif kind in _GOAL_STARTS:
                 self.compared = False
+        if kind == ARROW or (kind == QUERY and len(kinds) == self.first + 1):
+            self.in_body = True
+        if kind in _GOAL_STARTS and kinds[self.goal : self.goal + 1] != ["x"]:
+            self.goal = len(kinds)
 
     def _end_statement(self, end: int, of: int | None = None) -> None:
         self.statements.append((self.first if of is None else of, end))
         self.first, self.depth, self.compared, self.in_block = end, 0, False, False
+        self.in_body, self.goal = False, end
 
     def _open_block(self) -> None:
         kinds, here = self.kinds, len(self.kinds)
@@ -272,7 +330,7 @@ class _Scanner:
             # A new test inside a test: the old one was not closed.
             self._end_statement(here - 2)
         self.in_block = self.in_block or kinds[-1] == TEXT or kinds[self.first] == "t"
-        self.depth, self.compared = 0, False
+        self.depth, self.compared, self.goal = 0, False, here + 1
 
     def _is_comment(self, start: int, end: int) -> bool:
         text, kinds = self.source.text, self.kinds

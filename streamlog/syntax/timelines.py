@@ -73,6 +73,36 @@ def check_timelines(
                 )
 
 
+def check_arrivals(
+    of_stream: bool,
+    columns: Sequence[Column],
+    timelines: Sequence[Timeline],
+    options: Sequence[Option],
+) -> None:
+    """Raises `Refused` if a declaration says of a time of arrival what cannot be."""
+    arrivals = [column for column in columns if column.is_arrival]
+    if not arrivals:
+        return
+    first, *more = arrivals
+    if not of_stream:
+        message, help = "the rows of a table do not arrive", "for rows that come declare a stream"
+        raise _refused(message, first.span, help)
+    if more:
+        message = "a row arrives once"
+        raise _refused(message, more[0].span, "declare one `arrival`", (first.span, "the first"))
+    said = [o for t in timelines if t.column == first.name for o in t.options]
+    said += options if not timelines and columns[0] is first else []
+    for option in said:
+        if option.name in OF_A_TIMELINE:
+            raise _refused(
+                f"`{option.name}` says nothing of `{first.name}`: rows are stamped in order, by "
+                "the clock",
+                option.span,
+                f"leave out `{option.name}`",
+                (first.span, "declared here"),
+            )
+
+
 def _check_column(column: Column, timeline: Timeline) -> None:
     if column.type not in (Type.TIME, Type.INT):
         found = "has no type" if column.type is None else f"is of type {column.type}"

@@ -27,6 +27,7 @@ from streamlog.syntax.ast import (
 Node: TypeAlias = (
     ast.Term
     | ast.Literal
+    | ast.When
     | ast.Statement
     | ast.Step
     | ast.Limit
@@ -46,7 +47,8 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     BinOp: ("left", "right"),
     Call: ("args",),
     Agg: ("arg", "by"),
-    Atom: ("args",),
+    ast.When: ("times",),
+    Atom: ("args", "when"),
     Comparison: ("left", "right"),
     Not: ("body",),
     Choice: ("branches",),
@@ -60,6 +62,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     ast.Timeline: ("options",),
     ast.Stream: ("columns", "options", "progress", "where"),
     ast.Table: ("columns", "options", "where"),
+    ast.State: ("head", "body", "until", "most"),
     ast.Output: ("preds",),
     ast.Export: ("preds",),
     ast.Extend: ("preds",),

@@ -319,3 +319,22 @@ def test_lines_are_complete_however_they_come() -> None:
         parts: list[bytes | None] = [data[i : i + size] for i in range(0, len(data), size)]
         lines = _lines(iter([b"", *parts, b"", None]).__next__)
         assert [line for line in lines if line] == ["a\n", "ä\r\n", "\n", "last"]
+
+
+def test_a_file_that_cannot_grow_ends_its_stream(write, tmp_path: Path) -> None:
+    """Its end is known when it has been read, so it holds no answer back."""
+    write(
+        "p.slog",
+        "stream shift(T: int, who: string).\nstream badge(T: int, who: string).\noutput absent.\n"
+        "absent(T, W) <- shift(T, W), not (badge(T1, W), T < T1, T1 <= T + 10).\n",
+    )
+    with gzip.open(tmp_path / "badge.csv.gz", "wt") as file:
+        file.write("T,who\n3,a\n")
+    write("shift.csv", "T,who\n1,a\n2,b\n")
+    args = ("p.slog", "--output", "absent=absent.csv", "--input", "badge=badge.csv.gz")
+    with following(tmp_path, *args, "--input", "shift=shift.csv") as process:
+        until(lambda: "2,b\n" in text(tmp_path / "absent.csv"))
+        add(tmp_path / "shift.csv", "5,a\n")
+        until(lambda: "5,a\n" in text(tmp_path / "absent.csv"))
+        assert stop(process) == 0
+    assert text(tmp_path / "absent.csv").splitlines() == ["T,W", "2,b", "5,a"]

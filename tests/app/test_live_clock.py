@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import time
 from datetime import datetime, timedelta, timezone
@@ -84,3 +85,70 @@ def test_complete_data_ignore_the_clock(run, write) -> None:
         result = run("run", "p.slog", "--input", f"beat={name}.csv", "--format", "csv")
         assert result.exit_code == 0
         assert result.stdout.splitlines()[-1].endswith(alarm)
+
+
+STAMPED = """
+stream beat(T: time arrival, sensor: string).
+output came, silent.
+came(T, S) <- beat(T, S).
+silent(T, S) <- beat(T, S), not (beat(T1, S), T < T1, T1 <= T + 2s).
+"""
+
+
+def test_stamps_are_those_of_the_checkpoint(write, tmp_path: Path) -> None:
+    write("p.slog", STAMPED)
+    (tmp_path / "in").mkdir()
+    write("in/1.csv", "sensor\nb\na\nb\n")
+    outputs = ("--output", "came=came.csv", "--output", "silent=silent.csv")
+    args = ("p.slog", *outputs, "--late", "late.csv", "--checkpoint", "st", "--input", "beat=in")
+
+    def lines(name: str) -> list[str]:
+        return text(tmp_path / name).splitlines()[1:]
+
+    with following(tmp_path, *args) as process:
+        until(lambda: len(lines("came.csv")) == 3)
+        process.send_signal(signal.SIGKILL)
+        process.wait(PATIENCE)
+    came = lines("came.csv")
+    assert [line.split(",")[1] for line in came] == ["b", "a", "b"]
+    time.sleep(2.5)
+    write("in/2.csv", "sensor\nc\n")
+    for _ in range(2):
+        with following(tmp_path, *args) as process:
+            until(lambda: len(lines("silent.csv")) == 3)
+            process.send_signal(signal.SIGKILL)
+            process.wait(PATIENCE)
+    assert lines("came.csv")[:3] == came
+    assert sorted(lines("silent.csv"))[:2] == sorted(came[1:])
+    assert lines("late.csv") == []
+    # A run over the log, which is complete, has the same answers.
+    (tmp_path / "log.csv").write_text("T,sensor\n" + "\n".join(lines("came.csv")) + "\n")
+    (tmp_path / "again").mkdir()
+    again = [option.replace("=", "=again/") for option in outputs]
+    command = [
+        sys.executable,
+        "-m",
+        "streamlog.app.cli",
+        "run",
+        "p.slog",
+        "--engine",
+        "local",
+        *again,
+    ]
+    subprocess.run([*command, "--input", "beat=log.csv"], cwd=tmp_path, check=True)
+    for name in ("came.csv", "silent.csv"):
+        assert sorted(lines(f"again/{name}")) == sorted(lines(name))
+
+
+def test_complete_data_have_their_stamps(run, write) -> None:
+    write("p.slog", STAMPED)
+    write("a.csv", "sensor\na\n")
+    write("b.csv", "T,sensor\n2026-11-15T08:00:00Z,a\n")
+    result = run("run", "p.slog", "--engine", "local", "--input", "beat=a.csv")
+    assert result.exit_code == 2
+    wanted = (
+        "no column `T`; its columns are 'sensor'; rows are stamped as they arrive, with --follow"
+    )
+    assert wanted in " ".join(result.stderr.split())
+    result = run("run", "p.slog", "--engine", "local", "--input", "beat=b.csv", "--format", "csv")
+    assert "came,2026-11-15T08:00:00Z,a" in result.stdout.splitlines()

@@ -569,3 +569,59 @@ def test_without_enough_memory_rows_come_one_by_one(
     write("s.csv", "T,area,n,x,d,b", [FIRST])
     assert len(both("--input", "s=s.csv", "--empty", "r")["o"]) == 2
     assert seen == [False]
+
+
+def test_python_functions_over_each_row(seen: list[bool]) -> None:
+    Path("risk.py").write_text("def risk(n: int, x: float) -> float:\n    return n * x\n")
+    write(
+        "s.csv",
+        "T,area,n,x,d,b",
+        [f"{time(i)},a{i % 3},{i % 7},{i / 8},300,true" for i in range(99)],
+    )
+    program = PROGRAM.split("output")[0] + (
+        'function risk(int, float): float from "risk.py".\n'
+        "output o, high.\n"
+        "o(T, A, risk(N, X)) <- s(T, A, N, X, _, _), risk(N, X) > 1.0.\n"
+        "high(floor(T, 1min), A, max(R)) <- o(T, A, R).\n"
+    )
+    args = ("--allow-python", "--input", "s=s.csv")
+    assert len(both(*args, program=program)["o"]) > 50
+    assert seen == [True]
+
+
+STATES = """
+stream start(T: time, area: string) slack 10s.
+stream stop(T: time, area: string).
+state burning(A) since start(_, A) until stop(_, A).
+state calm(A) since stop(_, A) until start(_, A) for at most 1min.
+output burning, calm, spread.
+spread(T, A, B) <- start(T, A), burning(B) at T, A != B.
+"""
+STEPWISE_STATES = STATES.replace("burning, ", "burning, again, ") + (
+    "again(T, A) <- burning(A) from S to T.\n"
+    "again(T + 1s, A) <- again(T, A), not (start(T1, A), T <= T1, T1 <= T + 10s).\n"
+)
+
+
+@pytest.mark.parametrize("program", [STATES, STEPWISE_STATES], ids=["queries", "kernel"])
+@pytest.mark.parametrize("seed", range(3))
+def test_states(seen: list[bool], monkeypatch: pytest.MonkeyPatch, program: str, seed: int) -> None:
+    slices = bulk.Bulk.slices
+    handed_over = []
+
+    def watched(found: bulk.Bulk, _: int):
+        for part in slices(found, 20):
+            handed_over.append(part)
+            yield part
+
+    monkeypatch.setattr(bulk.Bulk, "slices", watched)
+    rng = Random(seed)
+    for name in ("start", "stop"):
+        times = (i * 5 + rng.randint(0, 12) for i in range(120))
+        lines = [f"{time(second)},{rng.choice('abc')}" for second in times]
+        write(f"{name}.csv", "T,area", [*lines, lines[-1], "soon,a"])
+    found = both("--input", "start=start.csv", "--input", "stop=stop.csv", program=program)
+    assert seen == [True]
+    assert (len(handed_over) > 5) is (program == STEPWISE_STATES)
+    assert all(len(found[output]) > 10 for output in ("burning", "calm", "spread"))
+    assert len(found["late"]) > 1

@@ -17,6 +17,7 @@ import best_programs
 import data_programs
 import limit_programs
 import pytest
+import state_programs
 import window_programs
 from kernel_checks import at_once, check, compiled, in_steps
 from oracle.missing import missing
@@ -53,6 +54,7 @@ MAKERS = (
     unusual_best,
     limit_programs.random_case,
     data_programs.random_case,
+    state_programs.random_case,
 )
 
 
@@ -65,7 +67,7 @@ def strategies(program: Program, wanted: Strategy | None) -> Counter[str]:
 
 
 @pytest.mark.parametrize(
-    "make", MAKERS, ids=["any", "best", "unusual", "unusual_best", "limits", "data"]
+    "make", MAKERS, ids=["any", "best", "unusual", "unusual_best", "limits", "data", "states"]
 )
 @pytest.mark.parametrize("first", range(SEED, SEED + PAIRS, SHARD))
 def test_duckdb_agrees_with_the_oracle(first: int, make: Callable[[Random], Case]) -> None:

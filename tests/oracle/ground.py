@@ -54,7 +54,11 @@ def _python(term: Term) -> str:
         case Neg(operand):
             return f"(-{_python(operand)})"
         case BinOp(op, left, right):
-            return f"({_python(left)} {op} {_python(right)})"
+            return f"({_python(left)} {'==' if op == '=' else op} {_python(right)})"
+        case Call("if", (condition, then, other)):
+            return f"({_python(then)} if {_python(condition)} else {_python(other)})"
+        case Call("in", (value, *items)):
+            return f"({_python(value)} in ({', '.join(map(_python, items))},))"
         case Call("floor", (value, step)):
             return f"({_python(value)} // {_python(step)} * {_python(step)})"
         case Call("ceil", (value, step)):
@@ -239,8 +243,13 @@ class Site:
 
     @cached_property
     def _pairs(self) -> Callable[[Iterable[int], range, range], set[tuple[int, int]]]:
+        return self._pairs_of(0)
+
+    def _pairs_of(
+        self, column: int
+    ) -> Callable[[Iterable[int], range, range], set[tuple[int, int]]]:
         """One set comprehension: head, goal, then whether the rest can be satisfied."""
-        head, goal = self.rule.head.args[0], self.atom.args[0]
+        head, goal = self.rule.head.args[0], self.atom.args[column]
         stamp = Comparison("=", Var(HEAD, span=head.span), head, span=head.span)
         times = self.times | {HEAD} | ({head.name} if isinstance(head, Var) else set())
         search = _Search((*self.comparisons, stamp), times, self.values)
@@ -262,9 +271,12 @@ class Site:
         """All (head's time, goal's time) that the comparisons allow within `times`."""
         return self._pairs(times if heads is None else heads, times, times)
 
-    def offsets(self, window: int) -> set[int]:
-        """Goal minus head, for a head in the middle of a range of twice the window."""
-        return {g - h for h, g in self.pairs(range(2 * window + 1), (window,))}
+    def offsets(self, window: int, column: int = 0) -> set[int]:
+        """Goal minus head, for a head in the middle of a range of twice the window; of several
+        times of the goal that in a column."""
+        times = range(2 * window + 1)
+        pairs = self._pairs if column == 0 else self._pairs_of(column)
+        return {g - h for h, g in pairs((window,), times, times)}
 
 
 def _begun(clauses: list[str]) -> str:
@@ -282,6 +294,10 @@ class GroundProgram:
     module: Module
     is_temporal: Callable[[str], bool] = field(eq=False)
     streams: tuple[str, ...]
+    # What else is known of a goal: its other timestamps, and how they are related.
+    known: Callable[[Atom], tuple[Iterable[Term], Iterable[Comparison]]] = field(
+        default=lambda _: ((), ()), eq=False
+    )
 
     @cached_property
     def sites(self) -> tuple[Site, ...]:
@@ -308,6 +324,9 @@ class GroundProgram:
         goals = [a for a in body if isinstance(a, Atom)]
         timed = [a for a in goals if self.is_temporal(a.pred)]
         times |= {a.args[0].name for a in timed if isinstance(a.args[0], Var)}
+        for further, relations in map(self.known, timed):
+            times |= {term.name for term in further if isinstance(term, Var)}
+            comparisons += tuple(relations)
         values += tuple(v for a in goals if a not in timed for v in self.values(a))
         for atom in timed:
             yield Site(rule, branch, atom, depth, comparisons, times, values)

@@ -162,6 +162,13 @@ class _Rule:
             return [f"{new} <= {random.choice(('max', 'min'))}({old}, {other}{self.offset(-1, 0)})"]
         if kind < 0.52:
             return [f"{old}{self.offset(-1, 2)} > {new}", f"{old} <= {new}{self.offset(0, 3)}"]
+        if kind < 0.55:
+            return [f"{new} in ({old}{self.offset(-4, -1)}, {old}{self.offset(-1, 2)})"]
+        if kind < 0.58:
+            other = random.choice(self.bound)
+            condition = f"{old} {random.choice(('<', '=', '>='))} {other}{self.offset(-1, 1)}"
+            either = f"{old}{self.offset(-3, -1)}, {other}{self.offset(-1, 1)}"
+            return [f"{new} {random.choice(('=', '<='))} if({condition}, {either})"]
         found = [f"{new} {random.choice(('<', '<', '<='))} {old}{self.offset(-3, 2)}"]
         if random.random() < 0.6:
             found.append(f"{new} {random.choice(('>', '>='))} {old}{self.offset(-4, -1)}")

@@ -17,7 +17,7 @@ from oracle.programs import Case, random_case
 from streamlog.compiler import Program, compile_source
 from streamlog.diagnostics import Source
 from streamlog.runtime.executor import Row
-from streamlog.syntax.ast import Atom, Output, Stream, Table
+from streamlog.syntax.ast import Atom, Output, State, Stream, Table
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.walk import Node, transform
 
@@ -76,6 +76,8 @@ def merged(
 
 def prefixed(text: str, start: str, names: Collection[str]) -> str:
     """A program with longer names for its predicates, and without outputs."""
+    module = compile_source(Source("one", text), until="parse").parsed
+    names = {*names, *(s.head.pred for s in module.statements if isinstance(s, State))}
 
     def longer(node: Node) -> Node:
         match node:
@@ -86,7 +88,6 @@ def prefixed(text: str, start: str, names: Collection[str]) -> str:
             case _:
                 return node
 
-    module = compile_source(Source("one", text), until="parse").parsed
     kept = [s for s in module.statements if not isinstance(s, Output)]
     return "".join(f"{pretty(transform(s, longer))}\n" for s in kept)
 

@@ -17,6 +17,7 @@ import best_programs
 import limit_programs
 import pytest
 import relation_programs
+import state_programs
 from kernel_checks import Answers, arrivals, at_once, closed_derived, compiled, tables
 from merging import Merged, merged
 from oracle.programs import Case, executor_steps, random_case
@@ -117,6 +118,15 @@ def test_in_steps(first: int, make: Callable[[Random], Case]) -> None:
                 arrived.setdefault(name, []).extend(some)
         outputs.append(executor.step(arrived, steps[stop - 1][1]))
     assert not differences(collected(outputs, list(given.answers)), given.answers)
+
+
+@pytest.mark.parametrize(("count", "strategy"), [(2, None), (3, Strategy.KERNEL)])
+def test_states(count: int, strategy: Strategy | None) -> None:
+    """A few of them, since a state is many rules, and Spark takes long to plan their queries."""
+    given = merged(range(SEED, SEED + count), make=state_programs.random_case)
+    executor = SparkExecutor(given.program.closed, given.tables, strategy=strategy)
+    found = executor.step(given.facts, dict.fromkeys(given.facts, END))
+    assert not differences(collected([found], list(given.answers)), given.answers)
 
 
 def speaks_of_all_time(seed: int) -> bool:

@@ -3,6 +3,8 @@
 A term becomes a sum of variables plus a constant interval, perhaps under some side conditions:
 
     max(A, B)     is A when A >= B, or B when B >= A
+    if(C, A, B)   is A when C holds, or B when it does not
+    X in (A, B)   is X = A, or X = B
     floor(T, d)   is a new name F with T - d < F <= T
     T0 <= T + W   is T0 <= T + 5 when the facts of the static W range from 3 to 5
 
@@ -13,7 +15,7 @@ its definition first, because three variables do not fit into a difference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, permutations, product
 from types import MappingProxyType
 
@@ -43,6 +45,9 @@ Interval = tuple[int, int]
 Relations = Mapping[str, Dbm]  # by predicate, between its columns (`column_relations.at`)
 NO_RELATIONS: Relations = MappingProxyType({})
 Conjunction = tuple[Difference, ...]
+
+
+_OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 class TooManyCasesError(Exception):
@@ -84,15 +89,17 @@ Case = tuple[Conjunction, Linear]  # a value, and when it is that
 class Terms:
     """What a rule's variables may stand for in a difference.
 
-    `whole` tells whether a variable's values are whole numbers; `ranges` has the variables whose
-    value is known from a declared range or, with `by_facts`, from static facts; `definitions`
-    those an equation defines; `relations` are those between the columns of predicates.
+    `whole` tells whether a variable holds whole numbers, `is_time` whether it holds times; `ranges`
+    has the variables whose value is known from a declared range or, with `by_facts`, from static
+    facts; `definitions` those an equation defines; `relations` are those between the columns of
+    predicates.
     """
 
     whole: Callable[[str], bool]
     ranges: Mapping[str, Interval]
     definitions: Mapping[str, Term]
     by_facts: bool = True
+    is_time: Callable[[str], bool] = lambda _: True
     relations: Relations = NO_RELATIONS
 
     def cases(self, term: Term, seen: frozenset[str] = frozenset()) -> tuple[Case, ...] | None:
@@ -114,6 +121,8 @@ class Terms:
             case Call("abs", (arg,)):
                 zero = Const(0, Type.INT, span=term.span)
                 return self._extremum((arg, BinOp("-", zero, arg, span=term.span)), 1, seen)
+            case Call("if", (condition, then, other)):
+                return self._choice(condition, then, other, seen)
             case Call("floor" | "ceil" as name, (value, step)):
                 return self._rounded(name, term, value, step, seen)
             case Call("date_trunc", (Const(str(unit)), value, *zone)):
@@ -163,6 +172,45 @@ class Terms:
                     result.append((conditions + tuple(d for w in wins if w for d in w), winner))
         return tuple(result) if all(v is not None for v in values) else None
 
+    def _choice(
+        self, condition: Term, then: Term, other: Term, seen: frozenset[str]
+    ) -> tuple[Case, ...] | None:
+        """Either term, under the condition or its opposite. Cases multiply, so of data that are
+        computed nothing is said."""
+        both = self._one_of((then, other), seen)
+        names = {name for _, value in both or () for name, _ in value.factors}
+        if both is None or (names and not any(map(self.is_time, names))):
+            return None
+        holds, fails = self._condition(condition, True), self._condition(condition, False)
+        if not names or holds == fails == ((),):
+            return both
+        result: list[Case] = []
+        for formula, term in ((holds, then), (fails, other)):
+            values = self.cases(term, seen) or ()
+            result += ((w + c, value) for w in formula for c, value in values)
+        return tuple(result)
+
+    def _one_of(self, terms: Sequence[Term], seen: frozenset[str]) -> tuple[Case, ...] | None:
+        """Any of the terms; those that differ by constants alone are one case."""
+        found: list[Case] = []
+        for term in terms:
+            values = self.cases(term, seen)
+            if values is None:
+                return None
+            found += values
+        _, first = found[0]
+        if any(conditions or value.factors != first.factors for conditions, value in found):
+            return tuple(found)
+        low, high = min(v.low for _, v in found), max(v.high for _, v in found)
+        return (((), Linear(first.factors, low, high)),)
+
+    def _condition(self, term: Term, holds: bool) -> tuple[Conjunction, ...]:
+        """Of an `if`, as a disjunction."""
+        if isinstance(term, BinOp) and term.op in _OPPOSITE:
+            op = term.op if holds else _OPPOSITE[term.op]
+            return self.comparison(Comparison(op, term.left, term.right, span=term.span))
+        return ((),)
+
     def _rounded(
         self, name: str, term: Term, value: Term, step: Term, seen: frozenset[str]
     ) -> tuple[Case, ...] | None:
@@ -204,6 +252,11 @@ class Terms:
     def comparison(self, comparison: Comparison) -> tuple[Conjunction, ...]:
         """A comparison as a disjunction; `((),)` when nothing can be said."""
         lefts, rights = self.cases(comparison.left), self.cases(comparison.right)
+        among, truth = comparison.left, comparison.right
+        is_held = isinstance(truth, Const) and truth.value is True
+        if is_held and isinstance(among, Call) and among.name == "in":
+            value, *items = among.args
+            lefts, rights = self.cases(value), self._one_of(items, frozenset())
         if lefts is None or rights is None:
             return ((),)
         result = []

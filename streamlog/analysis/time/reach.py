@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
+from functools import cached_property
 
 from attrs import evolve, field, frozen
 
@@ -34,6 +36,7 @@ from streamlog.syntax.ast import (
     Not,
     Rule,
     Term,
+    Type,
     Var,
     branches,
 )
@@ -96,7 +99,7 @@ class Assumption:
         return concerns and not self.low <= value <= self.high
 
 
-@frozen
+@frozen(slots=False)
 class BranchTime:
     """One conjunction of a rule: what its comparisons leave possible."""
 
@@ -112,6 +115,11 @@ class BranchTime:
     @property
     def can_fire(self) -> bool:
         return bool(self.matrices)
+
+    @cached_property
+    def uses(self) -> Counter[str]:
+        """How often each variable occurs."""
+        return Counter(v.name for v in variables((self.rule.head, *self.body)))
 
 
 def clock_of(atom: Atom, column: int = 0) -> str:
@@ -263,6 +271,7 @@ def _with_ranges(
         ranges=dict(_ranges(body, schema, by_facts)),
         definitions=dict(_definitions(body, clocks)),
         by_facts=by_facts,
+        is_time=lambda name: name in clocks or types.variable(rule, name) == {Type.TIME},
         relations=relations,
     )
     at_head = Comparison("=", Var(HEAD, span=head.span), head, span=head.span)
