@@ -31,6 +31,7 @@ LAYERS = (
     ("runtime",),
     ("kernel",),
     ("duck", "spark"),
+    ("control",),
     ("app",),
     ("notebook",),
 )
@@ -47,6 +48,7 @@ ONLY_IN = {
     "re2": "analysis",
     "duckdb": "duck",
     "IPython": "notebook",
+    "prometheus_client": "control",
     "graphframes": "spark",
     "pyspark": "spark",
     "sqlglot": "plan",

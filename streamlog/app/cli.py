@@ -14,7 +14,21 @@ from streamlog import __version__
 from streamlog.app.interrupts import INTERRUPTED
 
 # In the order of the help: what people use most comes first.
-COMMANDS = ("check", "test", "repl", "explain", "diff", "docs", "run", "fmt", "new", "completion")
+COMMANDS = (
+    "check",
+    "test",
+    "repl",
+    "explain",
+    "diff",
+    "docs",
+    "run",
+    "upgrade",
+    "instance",
+    "catalog",
+    "fmt",
+    "new",
+    "completion",
+)
 
 MISUSE = 2
 EX_SOFTWARE = 70

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EVERY = 10_000  # rows between two steps of the local engine
 # What only one engine has a use for.
-_LOCAL = ("every", "profile")
+_LOCAL = ("every", "profile", "withheld", "upgrade", "metrics")
 _SPARK = ("partition", "files_per_batch", "kind", "master", "conf", "packages")
 
 
@@ -94,6 +94,12 @@ _SPARK = ("partition", "files_per_batch", "kind", "master", "conf", "packages")
     help="Save the state in this folder, and resume from it after an interruption.",
 )
 @click.option(
+    "--upgrade",
+    is_flag=True,
+    help="Local: if the checkpoint is that of another version of the program, upgrade it first, as "
+    "`streamlog upgrade` does.",
+)
+@click.option(
     "--strict",
     is_flag=True,
     help="Fail if a row is rejected: exit with 1, print no answers and replace no output; only "
@@ -128,10 +134,30 @@ _SPARK = ("partition", "files_per_batch", "kind", "master", "conf", "packages")
     "--errors", metavar="PATH", help="With --on-error skip: write what was left out here."
 )
 @click.option(
+    "--withheld",
+    metavar="PATH",
+    help="Local, after an upgrade: write answers here that are earlier than what is known to be "
+    "complete.",
+)
+@click.option(
     "--follow",
     is_flag=True,
     help="Read rows as they come, until interrupted: on Spark the files of folders as they appear, "
     "with --engine local also lines that are added to files, and standard input.",
+)
+@click.option(
+    "--log",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How messages are written to standard error: as text for people, or a JSON object a line.",
+)
+@click.option(
+    "--metrics",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    help="Local, with --follow: serve figures for Prometheus at http://127.0.0.1:PORT/metrics, and "
+    "/health; 0 chooses a port.",
 )
 @click.option(
     "--files-per-batch",
@@ -179,6 +205,10 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
     from streamlog.compiler import Program
     from streamlog.runtime.data_files import STANDARD
 
+    if options.pop("log") == "json":
+        from streamlog.app.log import log_as_json
+
+        log_as_json()
     given = [text.partition("=")[2] for text in options["inputs"]]
     if program == STDIN and any(place in STANDARD for place in given):
         raise click.UsageError("standard input cannot be both the program and an input")
@@ -202,11 +232,13 @@ def command(ctx: click.Context, /, program: str, engine: str, batch: bool, **opt
             raise click.UsageError(f"--{name.replace('_', '-')} is for --engine {other}")
     if engine == "local" and options["strategy"] not in (None, "kernel"):
         raise click.UsageError(f"--strategy {options['strategy']} is for --engine spark")
+    if options["metrics"] is not None and not options["follow"]:
+        raise click.UsageError("--metrics is for --follow")
     if options["errors"] and options["on_error"] != "skip":
         raise click.UsageError("--errors is for --on-error skip")
     options["limits"] = limits_of(options)
     places = (*options["inputs"], *options["outputs"], options["rejects"], options["late"])
-    places = (*places, options["errors"])
+    places = (*places, options["errors"], options["withheld"])
     with _hiding([place for place in places if place]):
         from streamlog.app.run_base import Options, execute
 

@@ -45,7 +45,7 @@ from streamlog.runtime.sources import (
 MOST_PRINTED = 5  # rejected or late rows; the others are counted
 SILENT = "SL0506"
 # Beside the names of outputs, which are none.
-REJECTS, LATE, ERRORS = "--rejects", "--late", "--errors"
+REJECTS, LATE, ERRORS, WITHHELD = "--rejects", "--late", "--errors", "--withheld"
 
 
 @frozen
@@ -59,6 +59,7 @@ class Options:
     form: str
     no_header: bool
     checkpoint: str | None
+    upgrade: bool
     strict: bool
     every: int
     profile: bool
@@ -66,8 +67,10 @@ class Options:
     late: str | None
     on_error: str
     errors: str | None
+    withheld: str | None
     allow_python: bool
     follow: bool
+    metrics: int | None
     files_per_batch: int | None
     kind: str | None
     master: str | None
@@ -98,7 +101,8 @@ class Run(ABC):
         standard = {name: place for name, place in given if place in STANDARD}
         given = [(name, place) for name, place in given if name not in standard]
         places = [(f"--output {name}", name, place) for name, place in given]
-        kept = ((REJECTS, options.rejects), (LATE, options.late), (ERRORS, options.errors))
+        kept = [(REJECTS, options.rejects), (LATE, options.late), (ERRORS, options.errors)]
+        kept.append((WITHHELD, options.withheld))
         places += [(option, option, place) for option, place in kept if place]
         check_places(
             [(f"the input of `{n}`", place) for n, place in self.inputs if place not in STANDARD],
@@ -289,6 +293,19 @@ def _not_stamped(program: Program, error: Exception) -> str:
             "; rows are stamped as they arrive, with --follow, and complete data have their stamps"
         )
     return ""
+
+
+@contextmanager
+def misuse() -> Iterator[None]:
+    """What was asked for cannot be done, and nothing is wrong with streamlog."""
+    try:
+        yield
+    except PythonError as error:
+        raise click.UsageError(str(error)) from None
+    except SkipError as error:
+        raise click.UsageError(f"--on-error skip: {error}") from None
+    except Run.misuse as error:
+        raise click.UsageError(str(error)) from None
 
 
 def execute(engine: type[Run], program: Program, options: Options) -> int:

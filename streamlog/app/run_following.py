@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import select
+import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
+
+import click
 
 from streamlog.app.interrupts import asked_to_stop
 from streamlog.app.run_base import Options
 from streamlog.app.run_local import LocalRun
 from streamlog.compiler import Program
+from streamlog.control.metrics import LOOPBACK, Metrics, MetricsError
 from streamlog.runtime.data_files import data_files, fixed_part, is_pattern, one_kind
 from streamlog.runtime.following import follow
 from streamlog.runtime.prefix import Prefix
@@ -29,6 +34,9 @@ class FollowingRun(LocalRun):
     asked: Event
     tails: list[Arriving]
     clock = WallClock()
+    metrics: Metrics | None = None
+    step_seconds = 0.0
+    misuse = (*LocalRun.misuse, MetricsError)
 
     def __init__(self, program: Program, options: Options) -> None:
         super().__init__(program, options)
@@ -57,7 +65,13 @@ class FollowingRun(LocalRun):
     # -------------------------------------------------------------------------- running
 
     def evaluate(self) -> None:
-        with asked_to_stop() as self.asked:
+        port = self.options.metrics
+        with ExitStack() as stack:
+            self.asked = stack.enter_context(asked_to_stop())
+            self.metrics = None if port is None else Metrics(port)
+            if self.metrics is not None:
+                stack.callback(self.metrics.close)
+                click.echo(f"metrics: http://{LOOPBACK}:{self.metrics.port}/metrics", err=True)
             super().evaluate()
 
     def _all_rows(self) -> None:
@@ -84,6 +98,8 @@ class FollowingRun(LocalRun):
                 return
             if has_come or self.engine.progress.ticking:
                 self._step()
+            if self.metrics is not None:
+                self.metrics.look(self.engine, self.step_seconds, self.withheld)
             if not has_come:
                 self._save_rest()
                 self._wait()
@@ -160,10 +176,12 @@ class FollowingRun(LocalRun):
         return resumable_sink(path, names, types)
 
     def _step(self, *, finished: bool = False) -> None:
+        began = time.monotonic()
         if self.stamps and self._so_far()[0] != self.saved[0]:
             # Rows that are read again get other stamps: nothing is computed before these are saved.
             self._save_rest(at_once=True)
         super()._step(finished=finished)
+        self.step_seconds += time.monotonic() - began
         for sink in self.sinks.values():
             if self.checkpoint:
                 sink.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -17,16 +18,20 @@ from rich.table import Table
 
 from streamlog.app.answers import columns_of, fits
 from streamlog.app.closing import profile_table, times_table
+from streamlog.app.formats import count
 from streamlog.app.run import EVERY
-from streamlog.app.run_base import ERRORS, LATE, REJECTS, Options, Run
+from streamlog.app.run_base import ERRORS, LATE, REJECTS, WITHHELD, Options, Run
+from streamlog.app.upgrade import upgraded
 from streamlog.compiler import Program
+from streamlog.control.layers import Layers
+from streamlog.control.stored import executor, stored
 from streamlog.kernel import Kernel
 from streamlog.runtime import checkpoint
 from streamlog.runtime.addresses import is_address, redacted
 from streamlog.runtime.data_files import CSV
 from streamlog.runtime.engine import Engine
-from streamlog.runtime.envelope import CheckpointError
-from streamlog.runtime.executor import Measured, Profiled, Row
+from streamlog.runtime.envelope import CheckpointError, difference, fingerprint
+from streamlog.runtime.executor import ExecutorFactory, Measured, Profiled, Row
 from streamlog.runtime.ingest import REPORT, SKIPPED, Checker
 from streamlog.runtime.lock import locked
 from streamlog.runtime.merging import merged
@@ -88,7 +93,9 @@ class LocalRun(Run):
         self.sinks: dict[str, Sink] = {}
         self.table_checkers: dict[str, Checker] = {}
         self.status: Status | None = None
+        self.found: checkpoint.Stored | None = None
         self.saving = self.saved_at = 0.0
+        self.withheld: Counter[str] = Counter()
         self.saved = (0, 0)  # rows and answers
 
     def _parts(self, source: Input) -> list[Input]:
@@ -99,21 +106,25 @@ class LocalRun(Run):
         if is_address(place):
             return  # refused later
         super().check_output(place)
-        folder = Path(place).parent
-        if not is_address(place) and not folder.is_dir():
+        if not (folder := Path(place).parent).is_dir():
             raise SourceError(f"'{place}' cannot be written: there is no folder '{folder}'")
 
     # ------------------------------------------------------------------------ preparing
 
-    def _engine(self) -> Engine:
+    def _table_rows(self) -> dict[str, list[Any]]:
         tables: dict[str, list[Any]] = {}
         for source in self.tables:
-            checker = self.table_checkers.setdefault(
-                source.pred, Checker(self.program, source.pred)
-            )
+            made = Checker(self.program, source.pred)
+            checker = self.table_checkers.setdefault(source.pred, made)
             tables.setdefault(source.pred, []).extend(read(source, checker))
-        limits = self.options.limits
-        kernel = partial(Kernel, profiled=self.options.profile)
+        return tables
+
+    def _engine(self) -> Engine:
+        tables, profiled, limits = self._table_rows(), self.options.profile, self.options.limits
+        kernel: ExecutorFactory = partial(Kernel, profiled=profiled)
+        if self.checkpoint:
+            known, allowed = self.found.extra if self.found else None, self.options.allow_python
+            kernel = executor(known, self.program, allowed, profiled=profiled)
         return Engine(
             self.program, kernel, tables, limits, remember=False, checked=True, clock=self.clock
         )
@@ -121,10 +132,16 @@ class LocalRun(Run):
     def _resume(self, folder: Path) -> Mapping[str, Any]:
         """What the last checkpoint says about files, if there is one."""
         self.prefixes = [Prefix() for _ in self.streams]
-        done = checkpoint.load(self.engine, folder)
-        if done is None:
+        if self.found is None:
             return {}
-        if done["outputs"].keys() != self.paths.keys():
+        if self.found.program != fingerprint(self.program):
+            way_out = "`--upgrade`, or `streamlog upgrade`, goes on with what has not changed"
+            reason = difference(self.program, self.found.program)
+            raise CheckpointError(f"'{self.found.path}' {reason}: {way_out}")
+        done = checkpoint.load(self.engine, folder, self.found)
+        assert done is not None
+        added = done.get("added", ())
+        if not done["outputs"].keys() <= self.paths.keys() <= {*done["outputs"], *added}:
             raise CheckpointError(f"the checkpoint in '{folder}' was made with other outputs")
         before = {(f["pred"], f["path"]): f for f in done["inputs"]}
         now = [(i.pred, str(i.path)) for i in self.streams]
@@ -148,16 +165,16 @@ class LocalRun(Run):
     def _open_sinks(self, marks: Mapping[str, Any], files: Replacing) -> None:
         begun = checkpoint.begun(self.checkpoint) if self.checkpoint else {}
         for name, path in self.paths.items():
-            names: Sequence[str] = SKIPPED if name == ERRORS else REPORT
+            names: Sequence[str] = {ERRORS: SKIPPED, WITHHELD: ("output", "row")}.get(name, REPORT)
             types: Sequence[Any] = (None,) * len(names)
-            if name not in (REJECTS, LATE, ERRORS):
+            if name not in (REJECTS, LATE, ERRORS, WITHHELD):
                 names, types = columns_of(self.engine, name)
             if self.checkpoint is None:
                 self.sinks[name] = self._open_sink(Path(path), names, types, files)
                 continue
             mark = BEGINNING if begun.get(name) == path else None
             self.sinks[name] = resumable_sink(Path(path), names, types, marks.get(name, mark))
-        if self.checkpoint is not None and not marks:
+        if self.checkpoint is not None and not self.paths.items() <= begun.items():
             checkpoint.begin(self.checkpoint, self.paths)
 
     def _open_sink(self, path: Path, names: Sequence[str], types: Types, files: Replacing) -> Sink:
@@ -171,6 +188,10 @@ class LocalRun(Run):
             if self.checkpoint:
                 stack.enter_context(locked(self.checkpoint))
             files = stack.enter_context(Replacing())
+            self.found = checkpoint.read(self.checkpoint) if self.checkpoint else None
+            if self.checkpoint and self.found and self.options.upgrade:
+                rows, allowed = self._table_rows(), self.options.allow_python
+                self.found = upgraded(self.found, self.checkpoint, self.program, rows, allowed)
             self.engine = self._engine()
             self.answers = self.printing(partial(columns_of, self.engine))
             done = self._resume(self.checkpoint) if self.checkpoint else {}
@@ -361,12 +382,17 @@ class LocalRun(Run):
         sys.stdout.flush()
         extra = {
             "inputs": [
-                {"pred": i.pred, "path": str(i.path), "rows": rows, **prefix.record()}
+                {"pred": i.pred, "path": str(i.path), "rows": rows, "header": i.header}
+                | prefix.record()
                 for i, rows, prefix in zip(self.streams, self.consumed, self.prefixes, strict=True)
                 if prefix is not None
             ],
             "outputs": {name: sink.commit() for name, sink in self.sinks.items()},
+            "files": [
+                {"pred": i.pred, "path": str(i.path), "header": i.header} for i in self.tables
+            ],
             "finished": finished,
+            **stored(self.engine),
         }
         checkpoint.save(self.engine, folder, extra)
         self.saved = self._so_far()
@@ -390,17 +416,30 @@ class LocalRun(Run):
         errors = [(e.rule, e.reason, e.values) for e in self.engine.errors]
         for error in errors:
             self.print_skipped(*error)
+        self._report_withheld()
         if ERRORS in self.sinks:
             self.sinks[ERRORS].write(errors)
         for reported in (rejects, late, self.engine.errors):
             reported.clear()
+
+    def _report_withheld(self) -> None:
+        """Answers that an upgrade cannot vouch for."""
+        if isinstance(executor := self.engine.executor, Layers):
+            found = [(name, row) for name, row in executor.withheld if name in self.outputs]
+            self.withheld.update(name for name, _ in found)
+            if WITHHELD in self.sinks:
+                self.sinks[WITHHELD].write((name, self._row(name, row)) for name, row in found)
+            executor.withheld.clear()
 
     def files_read(self) -> list[Input]:
         return [file for file in (*self.streams, *self.tables) if file.form is None]
 
     def _written(self, late: Late) -> str:
         """A row as it could have been read, times in words."""
-        values = json_object(late.row, *columns_of(self.engine, late.stream)).values()
+        return self._row(late.stream, late.row)
+
+    def _row(self, name: str, row: Row) -> str:
+        values = json_object(row, *columns_of(self.engine, name)).values()
         return json.dumps(list(values), ensure_ascii=False)
 
     def _live_line(self) -> str:
@@ -417,6 +456,12 @@ class LocalRun(Run):
     def _print_closing(self) -> None:
         report, executor, seconds = self.engine.report, self.engine.executor, self.seconds
         more: list[Table | str] = []
+        if isinstance(executor, Layers):
+            for name, before in sorted(executor.before.items()):
+                if number := self.withheld[name]:
+                    at = moment(before, self.engine.clock(name))
+                    kept = "" if WITHHELD in self.paths else "; --withheld keeps them"
+                    more.append(f"withheld {count(number, 'answer')} of {name} before {at}{kept}")
         state = f"state: {report.state_high:,} rows at most"
         if seconds >= 1:
             rows = sum(c.rows for c in report.streams.values())

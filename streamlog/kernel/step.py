@@ -19,6 +19,7 @@ from streamlog.kernel.closing import Closing
 from streamlog.kernel.codegen import SOURCE, OnRows, generate
 from streamlog.kernel.improving import Improving
 from streamlog.kernel.memory import Memory
+from streamlog.kernel.past import Past
 from streamlog.kernel.profile import Profile
 from streamlog.kernel.state import GroupState, State, taken
 from streamlog.plan.closures import without_recursion
@@ -413,6 +414,16 @@ class Kernel:
 
     def size(self) -> int:
         return self._memory.size()
+
+    def past(self, progress: Mapping[str, int]) -> Past:
+        """What is known of the past, if this was the progress of the last step."""
+        self._frontiers.move(progress)
+        return Past(self._memory, self._frontiers)
+
+    @property
+    def last(self) -> int:
+        """The latest time that anything has spoken of."""
+        return self._last
 
     def save(self) -> Mapping[str, list[Row]]:
         saved = self._memory.save(self._frontiers)

@@ -15,9 +15,11 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from attrs import frozen
 
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.envelope import (
@@ -42,8 +44,16 @@ _NAME = re.compile(r"checkpoint-([0-9]{12})")
 
 def tables_checksum(engine: Engine) -> str:
     """Of the tables' rows: what was answered rests on them."""
-    tables = {name: in_order(rows) for name, rows in sorted(engine.tables.items())}
-    return hashlib.sha256(json.dumps(tables, default=repr).encode()).hexdigest()
+    return _checksum({name: in_order(rows) for name, rows in sorted(engine.tables.items())})
+
+
+def checksum(rows: Iterable[Row]) -> str:
+    """Of the rows of one table."""
+    return _checksum(in_order(rows))
+
+
+def _checksum(rows: object) -> str:
+    return hashlib.sha256(json.dumps(rows, default=repr).encode()).hexdigest()
 
 
 def save(engine: Engine, folder: Path, extra: Mapping[str, Any] | None = None) -> Path:
@@ -130,20 +140,24 @@ def begun(folder: Path) -> Mapping[str, str]:
 # ---------------------------------------------------------------------------------- loading
 
 
-def load(engine: Engine, folder: Path) -> Mapping[str, Any] | None:
-    """Continue from the newest checkpoint of a folder, in a new engine for the same program.
+@frozen
+class Stored:
+    """A checkpoint as it was read."""
 
-    Returns its owner's JSON, or None when there is no checkpoint.
-    """
+    path: Path
+    program: str  # its fingerprint
+    inputs: str  # the checksum of the tables
+    saved: Saved
+    extra: Mapping[str, Any]  # its owner's JSON
+
+
+def read(folder: Path) -> Stored | None:
+    """The newest checkpoint of a folder, or None when there is none."""
     found = _found(folder)
     if not found:
         return None
     _, path = found[-1]
     body = _opened(path / MANIFEST)
-    if reason := difference(engine.program, body["program"]):
-        raise CheckpointError(f"'{path}' {reason}")
-    if body["inputs"] != tables_checksum(engine):
-        raise CheckpointError(f"'{path}' was made with other rows in the program's tables")
     tables: dict[str, list[Segment]] = {name: [] for name in body["tables"]}
     data = _read(path / ROWS)
     for entry in body["segments"]:
@@ -153,10 +167,26 @@ def load(engine: Engine, folder: Path) -> Mapping[str, Any] | None:
                 f"'{path / ROWS}' is damaged: the rows of `{entry['table']}` are not those written"
             )
         tables[entry["table"]].append(Segment(entry["shape"], entry["rows"], entry["places"], part))
-    rows: dict[str, list[Row]] = {name: unpacked(parts) for name, parts in tables.items()}
-    engine.load(Saved(body["figures"], rows))
-    extra: Mapping[str, Any] = body["extra"]
-    return extra
+    rows: dict[str, Sequence[Row]] = {name: unpacked(parts) for name, parts in tables.items()}
+    saved = Saved(body["figures"], rows)
+    return Stored(path, body["program"], body["inputs"], saved, body["extra"])
+
+
+def load(engine: Engine, folder: Path, stored: Stored | None = None) -> Mapping[str, Any] | None:
+    """Continue from the newest checkpoint of a folder, in a new engine for the same program;
+    `stored`, if it has been read already.
+
+    Returns its owner's JSON, or None when there is no checkpoint.
+    """
+    stored = stored or read(folder)
+    if stored is None:
+        return None
+    if reason := difference(engine.program, stored.program):
+        raise CheckpointError(f"'{stored.path}' {reason}")
+    if stored.inputs != tables_checksum(engine):
+        raise CheckpointError(f"'{stored.path}' was made with other rows in the program's tables")
+    engine.load(stored.saved)
+    return stored.extra
 
 
 def _found(folder: Path) -> list[tuple[int, Path]]:

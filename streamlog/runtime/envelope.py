@@ -13,7 +13,9 @@ from streamlog.compiler import Program
 from streamlog.syntax.ast import Test
 from streamlog.syntax.pretty import pretty
 
-FORMAT, VERSION = "streamlog checkpoint", 7
+FORMAT, VERSION = "streamlog checkpoint", 8
+# Version 7 has no layers (`control.layers`): whoever reads it does so as one that has a single one.
+READ = (7, VERSION)
 
 
 class CheckpointError(Exception):
@@ -33,9 +35,10 @@ def opened(text: str | bytes, file: object) -> dict[str, Any]:
         raise CheckpointError(f"'{file}' is damaged: it is not JSON") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise CheckpointError(f"'{file}' is not part of a checkpoint of this streamlog")
-    if document.get("version") != VERSION:
+    if document.get("version") not in READ:
+        known = " and ".join(map(str, READ))
         raise CheckpointError(
-            f"'{file}' has version {document.get('version')}; this streamlog reads {VERSION}"
+            f"'{file}' has version {document.get('version')}; this streamlog reads {known}"
         )
     body = document.get("body")
     if not isinstance(body, dict) or body_sha256(body) != document.get("sha256"):

@@ -84,3 +84,20 @@ def _holder(handle: int) -> str:
         except (ValueError, KeyError, TypeError):
             time.sleep(0.05)
     return "another process"
+
+
+def holder(folder: Path) -> int | None:
+    """The process that holds a folder, if one does."""
+    path = folder / NAME
+    if not path.exists():
+        return None
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        if _taken(handle):
+            return None
+        _holder(handle)  # it may not have said so yet
+        return int(json.loads(os.pread(handle, 4096, 0))["pid"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    finally:
+        os.close(handle)

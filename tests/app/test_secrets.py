@@ -26,6 +26,20 @@ def test_what_is_left_out() -> None:
     assert redacted("at s3a://me:pw@b/x", ["s3a://me:pw@b/x"]) == "at s3a://…@b/x"
 
 
+def test_instances_hide_them(run, write) -> None:
+    write("p.slog", "stream s(T: int).\noutput p.\np(T) <- s(T).\n")
+    places = ("--engine", "spark", "--input", f"s={ADDRESS}", "--output", f"p={ADDRESS}&x=1")
+    assert run("instance", "create", "one", "p.slog", *places).exit_code == 0
+    for args in (
+        ("instance", "status", "one"),
+        ("instance", "list"),
+        ("catalog",),
+        ("instance", "create", "two", "p.slog", *places),
+    ):
+        shown = "".join(run(*args).output.split())
+        assert not any(secret.replace(" ", "") in shown for secret in SECRETS), args
+
+
 @pytest.mark.parametrize(
     "args",
     [

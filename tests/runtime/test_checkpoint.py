@@ -162,8 +162,8 @@ def change(path: Path, **entries: object) -> None:
 
 
 def test_foreign_and_newer_ones_are_refused(engine, saved: Path) -> None:
-    change(saved, version=8)
-    with pytest.raises(CheckpointError, match="has version 8; this streamlog reads 7"):
+    change(saved, version=9)
+    with pytest.raises(CheckpointError, match="has version 9; this streamlog reads 7 and 8"):
         checkpoint.load(engine(PROGRAM), saved.parent)
     change(saved, format="something else")
     with pytest.raises(CheckpointError, match="is not part of a checkpoint of this"):

@@ -235,5 +235,5 @@ def test_a_run_of_an_older_form_is_refused(spark: SparkSession, tmp_path: Path) 
     document = json.loads(store.files.read("run.json") or "")
     store.files.delete("run.json")
     store.files.write("run.json", json.dumps({**document, "version": 2}))
-    with pytest.raises(CheckpointError, match="has version 2; this streamlog reads 7"):
+    with pytest.raises(CheckpointError, match="has version 2; this streamlog reads 7 and 8"):
         Store(spark, folder, program, by_badge, kernels=2)

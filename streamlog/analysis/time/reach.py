@@ -118,7 +118,6 @@ class BranchTime:
 
     @cached_property
     def uses(self) -> Counter[str]:
-        """How often each variable occurs."""
         return Counter(v.name for v in variables((self.rule.head, *self.body)))
 
 

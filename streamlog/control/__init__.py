@@ -1,0 +1,1 @@
+"""Programs as managed things: upgrades in place, instances."""
