@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.status import Status
-from rich.table import Table
 
 from streamlog.app.answers import columns_of, fits
-from streamlog.app.closing import profile_table, times_table
-from streamlog.app.formats import count
+from streamlog.app.local_figures import costs, progress_line, withheld_lines
 from streamlog.app.run import EVERY
 from streamlog.app.run_base import ERRORS, LATE, REJECTS, WITHHELD, Options, Run
 from streamlog.app.upgrade import upgraded
@@ -31,7 +29,7 @@ from streamlog.runtime.addresses import is_address, redacted
 from streamlog.runtime.data_files import CSV
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.envelope import CheckpointError, difference, fingerprint
-from streamlog.runtime.executor import ExecutorFactory, Measured, Profiled, Row
+from streamlog.runtime.executor import ExecutorFactory, Row
 from streamlog.runtime.ingest import REPORT, SKIPPED, Checker
 from streamlog.runtime.lock import locked
 from streamlog.runtime.merging import merged
@@ -56,7 +54,6 @@ from streamlog.runtime.sources import (
     read,
     read_files,
 )
-from streamlog.runtime.values import moment
 from streamlog.runtime.wall_clock import WallClock
 
 if TYPE_CHECKING:
@@ -304,12 +301,7 @@ class LocalRun(Run):
         loaded = bulk.load(self.engine, self.streams, self.options.limits)
         if loaded is None:
             return False
-        engine = self.engine
-        for stream, rows in loaded.streams.items():
-            engine.counts.took(stream, rows.count, len(rows.late), len(rows.rejects))
-            engine.buffers[stream].duplicates += rows.duplicates
-            engine.rejects += rows.rejects
-            engine.late += rows.late
+        loaded.report_to(self.engine)
         self._count()
         self._report_bad_rows()
         if self.failed:
@@ -318,7 +310,7 @@ class LocalRun(Run):
             self._answer_at_once(loaded)
             return True
         for arrived, until in loaded.slices(EVERY):
-            for name, answers in engine.feed(arrived, until).items():
+            for name, answers in self.engine.feed(arrived, until).items():
                 self._put(name, answers)
             self._report_bad_rows()
             if self.status is not None:
@@ -443,31 +435,13 @@ class LocalRun(Run):
         return json.dumps(list(values), ensure_ascii=False)
 
     def _live_line(self) -> str:
-        engine, report = self.engine, self.engine.report
-        clocks = [c for c in engine.progress.clocks.values() if not c.ended]
-        slowest = min(clocks, key=lambda c: c.progress, default=None)
-        at = moment(slowest.progress, engine.clock(slowest.stream)) if slowest else "the end"
-        rows = sum(c.rows for c in report.streams.values())
-        answers = sum(report.answers.values())
-        return (
-            f"{rows:,} rows · progress {at} · {report.state:,} rows of state · {answers:,} answers"
-        )
+        return progress_line(self.engine)
 
     def _print_closing(self) -> None:
-        report, executor, seconds = self.engine.report, self.engine.executor, self.seconds
-        more: list[Table | str] = []
-        if isinstance(executor, Layers):
-            for name, before in sorted(executor.before.items()):
-                if number := self.withheld[name]:
-                    at = moment(before, self.engine.clock(name))
-                    kept = "" if WITHHELD in self.paths else "; --withheld keeps them"
-                    more.append(f"withheld {count(number, 'answer')} of {name} before {at}{kept}")
-        state = f"state: {report.state_high:,} rows at most"
-        if seconds >= 1:
-            rows = sum(c.rows for c in report.streams.values())
-            state += f"; {seconds:.1f} s ({rows / seconds:,.0f} rows a second)"
-            if isinstance(executor, Measured) and not self.options.profile:
-                more.append(times_table(executor.seconds))
-        if isinstance(executor, Profiled) and self.options.profile:
-            more.append(profile_table(executor.costs))
-        self.print_closing(FIGURES, report.streams, report.answers, report.skipped, *more, state)
+        engine, report = self.engine, self.engine.report
+        hint = "" if WITHHELD in self.paths else "; --withheld keeps them"
+        withheld = withheld_lines(engine, self.withheld, hint)
+        more = costs(engine, self.seconds, profiled=self.options.profile)
+        self.print_closing(
+            FIGURES, report.streams, report.answers, report.skipped, *withheld, *more
+        )

@@ -39,6 +39,14 @@ class Bulk:
     def count(self) -> int:
         return sum(loaded.good for loaded in self.streams.values())
 
+    def report_to(self, engine: Engine) -> None:
+        """What has become of the rows in the files."""
+        for stream, found in self.streams.items():
+            engine.counts.took(stream, found.count, len(found.late), len(found.rejects))
+            engine.buffers[stream].duplicates += found.duplicates
+            engine.rejects += found.rejects
+            engine.late += found.late
+
     def slices(self, size: int) -> Iterator[tuple[dict[str, list[Row]], int]]:
         """About so many rows at a time, in the order of their times, and before which time these
         are all there are."""
