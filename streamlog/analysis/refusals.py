@@ -33,7 +33,9 @@ def refusals(
     for time in times:
         blocking = [g for g in time.goals if g.is_blocking and g.atom.span not in explained]
         if blocking:
-            result += map(_Blocking(schema, time, clocks).diagnostic, blocking)
+            # A goal that reads a state is several.
+            one = {g.atom.span: g for g in reversed(blocking)}
+            result += map(_Blocking(schema, time, clocks).diagnostic, reversed(one.values()))
     return tuple(result)
 
 

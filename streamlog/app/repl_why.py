@@ -12,6 +12,7 @@ from streamlog.app.show import place_of
 from streamlog.app.tables import value_text
 from streamlog.app.test_script import fact_text
 from streamlog.compiler import Program
+from streamlog.rewrite.desugar import printable
 from streamlog.runtime.absence import Absence, Bound, Closed, Gone
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.executor import END
@@ -140,7 +141,7 @@ def _below(above: Tree | None, title: Text) -> Tree:
 
 
 def _rule(rule: Rule, program: Program) -> Text:
-    text = " ".join(map(str.strip, pretty(rule).split("\n")))
+    text = " ".join(map(str.strip, pretty(printable(rule)).split("\n")))
     called = metadata(rule).get("id")
     place = place_of(rule, program.source) + (f" ({called})" if called else "")
     return Text.assemble((f"by {place}: ", "dim"), (text, "cyan"))

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import count, product
+from typing import TypeVar
 
 from attrs import evolve
 
@@ -56,8 +57,9 @@ from streamlog.syntax.ast import (
     Use,
     Var,
 )
-from streamlog.syntax.walk import map_terms, variables, walk
+from streamlog.syntax.walk import Node, map_terms, variables, walk
 
+N = TypeVar("N", bound=Node)
 MOST_BRANCHES = 64
 
 
@@ -87,29 +89,24 @@ def desugar(module: Module, of: Sequence[Statement] = ()) -> tuple[Module, tuple
                 )
             )
     if statements == list(module.statements):
-        return module, ()
+        return module, tuple(diagnostics)
     return evolve(module, statements=tuple(statements)), tuple(diagnostics)
 
 
-def printable(statement: Statement) -> Statement:
-    """The statement with a proper name for each variable that stands for an expression.
+def printable(node: N) -> N:
+    """A statement, or a part of one, with proper names for variables that nobody named.
 
     p(T) <- q(T), r(_#1), _#1 = T + 5s.
         p(T) <- q(T), r(V1), V1 = T + 5s.
     """
-    used = {v.name for v in variables(statement)}
-    made = {
-        v.name: v
-        for c in walk(statement)
-        if isinstance(c, Comparison)
-        for v in variables(c)
-        if v.is_anonymous
-    }
+    used = {v.name for v in variables(node)}
+    compared = {v for c in walk(node) if isinstance(c, Comparison) for v in variables(c)}
+    made = {v: v for v in variables(node) if v.is_anonymous and (v in compared or v.is_shared)}
     names = (name for n in count(1) if (name := f"V{n}") not in used)
-    proper = {v: evolve(v, name=next(names)) for v in made.values()}
+    proper = {v: evolve(v, name=next(names)) for v in made}
     if not proper:
-        return statement
-    return map_terms(statement, lambda t: proper.get(t, t) if isinstance(t, Var) else t)
+        return node
+    return map_terms(node, lambda t: proper.get(t, t) if isinstance(t, Var) else t)
 
 
 def _statement(statement: Statement) -> Statement:

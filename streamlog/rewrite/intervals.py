@@ -194,9 +194,7 @@ class _Program:
             return atom
         if not self._is_state(atom):
             return evolve(atom, when=None)
-        (made,) = self.states.reading(atom, Fresh())
-        assert isinstance(made, Atom)
-        return made
+        return self.states.interval(atom)
 
     def _ask(self, preds: Iterable[PredName]) -> None:
         for pred in preds:

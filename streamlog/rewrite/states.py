@@ -6,12 +6,12 @@
                         not (stop(E, A), S < E, E <= T)
     burning(A) from S   burning_from(S, A)
     burning(A) from S to E
-                        burning(E, S, A)
+                        burning_end(E, A), burning_from(S, A), S < E,
+                        not (burning_from(S1, A), S < S1, S1 < E)
 
     burning_from(T, A) <- start(T, A), not "burning(A) just before T".
     burning_end(T, A)  <- stop(T, A), "burning(A) just before T", not start(T, A).
-    burning(E, S, A)   <- burning_end(E, A), burning_from(S, A), S < E,
-                          not (burning_from(S1, A), S < S1, S1 < E).
+    burning(E, S, A)   <- burning(A) from S to E.
 
 Intervals are half-open: what begins at S and ends at E holds at S and no longer at E. Where
 events of one tuple begin and end it at one instant, it held before or not, and holds from then on.
@@ -46,9 +46,6 @@ from streamlog.rewrite.state_kinds import (
     placed,
 )
 from streamlog.syntax.ast import (
-    AT,
-    FROM,
-    FROM_TO,
     Atom,
     Body,
     Comparison,
@@ -88,17 +85,49 @@ class States:
     def reading(self, goal: Atom, fresh: Fresh) -> Body:
         """What a goal that says something of time stands for."""
         assert goal.when is not None
-        args, when = goal.args, goal.when
-        if when.word == AT:
-            shown = tuple(
-                fresh.shown(a.span) if isinstance(a, Var) and a.name == "_" else a for a in args
-            )
-            return self.holds(goal.pred, shown, when.times[0], False, fresh, goal.span)
-        if when.word == FROM:
-            return (self.event(goal.pred, "from", when.times[0], args, goal.span),)
-        assert when.word == FROM_TO
-        since, until = when.times
-        return (Atom(self.name(goal.pred, ""), (until, since, *args), span=goal.span),)
+
+        def named(terms: Sequence[Term]) -> list[Term]:
+            return [
+                fresh.shown(t.span) if isinstance(t, Var) and t.name == "_" else t for t in terms
+            ]
+
+        args, times = named(goal.args), named(goal.when.times)
+        match goal.when.word:
+            case "at":
+                return self.holds(goal.pred, args, times[0], False, fresh, goal.span)
+            case "from":
+                return (self.event(goal.pred, "from", times[0], args, goal.span),)
+            case _:
+                since, until = times
+                newer = fresh.hidden(goal.span)
+                return self._interval(goal.pred, args, since, until, newer, goal.span)
+
+    def interval(self, goal: Atom) -> Atom:
+        """An interval as a fact, as tests expect it."""
+        assert goal.when is not None
+        since, *until = goal.when.times
+        if not until:
+            return self.event(goal.pred, "from", since, goal.args, goal.span)
+        return Atom(self.name(goal.pred, ""), (*until, since, *goal.args), span=goal.span)
+
+    def _interval(
+        self, name: str, args: Sequence[Term], since: Term, until: Term, newer: Term, span: Span
+    ) -> Body:
+        """From where it begins to where it ends, without a beginning between."""
+        ends = "until" if isinstance(self.defined[name].by, Rows) else "end"
+        return (
+            self.event(name, ends, until, args, span),
+            self.event(name, "from", since, args, span),
+            Comparison("<", since, until, span=span),
+            Not(
+                (
+                    self.event(name, "from", newer, args, span),
+                    Comparison("<", since, newer, span=span),
+                    Comparison("<", newer, until, span=span),
+                ),
+                span=span,
+            ),
+        )
 
     def event(self, state: str, part: str, time: Term, args: Sequence[Term], span: Span) -> Atom:
         return Atom(self.name(state, part), (time, *args), span=span)
@@ -169,20 +198,7 @@ class States:
 
     def _intervals(self, state: Defined) -> Iterator[Rule]:
         (until, since, newer), args = self._variables(state, "Until", "Since", "S1")
-        ends, span = "until" if isinstance(state.by, Rows) else "end", state.span
-        body = (
-            self.event(state.name, ends, until, args, span),
-            self.event(state.name, "from", since, args, span),
-            Comparison("<", since, until, span=span),
-            Not(
-                (
-                    self.event(state.name, "from", newer, args, span),
-                    Comparison("<", since, newer, span=span),
-                    Comparison("<", newer, until, span=span),
-                ),
-                span=span,
-            ),
-        )
+        body = self._interval(state.name, args, since, until, newer, state.span)
         yield self._rule(state, "", (until, since, *args), body)
 
     def _begun(self, state: Defined, by: Begun, part: str) -> Iterator[Rule]:

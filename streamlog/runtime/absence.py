@@ -9,6 +9,7 @@ from attrs import frozen
 from streamlog.analysis.builtins import FILTERS, TICK
 from streamlog.analysis.equations import solve
 from streamlog.analysis.types import settled
+from streamlog.rewrite.desugar import printable
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.frontier import delays
 from streamlog.runtime.query import Binding, evaluate
@@ -156,7 +157,7 @@ class Absences:
             # As a name: `-X` takes no number.
             return Var(pretty(Const(value, type_, span=term.span)), span=term.span)
 
-        return pretty(map_terms(literal, valued))
+        return pretty(printable(map_terms(literal, valued)))
 
 
 def _value(term: Term, known: Binding) -> Value | None:

@@ -83,12 +83,19 @@ def prepared(program: Program, text: str) -> Question:
         case _:
             raise QueryError("one query at a time, as in `?p(T, X).`")
     schema = program.schema
-    written = program.written.statements if program.written is not None else ()
+    module = program.written or program.parsed
+    written = module.statements if module is not None else ()
     desugared, wrong = desugar(Module((query,), span=query.span), written)
     _raise_errors(wrong)
+    states = [a.pred for a in atoms(query.body) if a.when is not None]
     (query,) = (s for s in desugared.statements if isinstance(s, Query))
     for atom in atoms(query.body):
         if atom.pred not in schema.predicates and atom.pred not in GOALS:
+            if of := next((name for name in states if atom.pred.startswith(name)), None):
+                raise QueryError(
+                    f"no rule of this program reads from when until when `{of}` holds; add one, "
+                    f"such as `held(E, S, X) <- {of}(X) from S to E.`"
+                )
             near = did_you_mean(atom.pred, schema.predicates)
             hint = f"; did you mean `{near}`?" if near else ""
             raise QueryError(f"there is no predicate `{atom.pred}` in this program{hint}")

@@ -64,6 +64,11 @@ class Var:
         return self.name.startswith("_#c")
 
     @property
+    def is_shared(self) -> bool:
+        """Whether it stands for a `_` of a goal that has become several."""
+        return self.name.startswith("_#a")
+
+    @property
     def is_written(self) -> bool:
         """Whether someone wrote it. Desugaring calls an expression's variable `_#e1`."""
         return not self.is_from_core and not self.name.startswith("_#e")
