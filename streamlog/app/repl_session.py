@@ -23,12 +23,12 @@ from streamlog.kernel import Kernel
 from streamlog.runtime.engine import Engine, EngineError
 from streamlog.runtime.executor import ExecutorFactory, Limits, Row
 from streamlog.runtime.ingest import Checker, Reject
+from streamlog.runtime.merging import merged as by_time
 from streamlog.runtime.once import Result, answer_once, one_time_rule
 from streamlog.runtime.python_functions import PythonError, allowed, check_allowed
 from streamlog.runtime.query import Binding, in_order, prepared
 from streamlog.runtime.report import Late
 from streamlog.runtime.sources import Input, declared_inputs, read
-from streamlog.runtime.sources import merged as by_time
 from streamlog.runtime.status import Held, held
 from streamlog.syntax import load
 from streamlog.syntax.ast import Fact, Query, Rule, Test, Type
