@@ -416,7 +416,7 @@ def compile_module(
 ) -> Compilation:
     """The program of statements that were read already, perhaps from several texts."""
     start = Compilation(source=module.span.source, mode=mode, root=root)
-    read = start.to(Parsed, diagnostics, parsed=module, module=module)
+    read = start.to(Parsed, diagnostics, parsed=module, module=module, written=module)
     return _reviewed(_through(PASSES[_place("load") + 1 :], read))
 
 

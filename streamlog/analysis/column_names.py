@@ -65,7 +65,8 @@ def column_names(schema: Schema) -> dict[str, tuple[str, ...]]:
 def _as_written(rule: Rule, parts: Mapping[str, Rule]) -> Atom:
     """The head with the terms that stand for the variables of a rule made from a part of it."""
     match rule.body:
-        case (Atom(pred, args),) if pred in parts:
+        # A timer goes on by itself.
+        case (Atom(pred, args),) if pred in parts and pred != rule.head.pred:
             terms = dict(zip(args, _as_written(parts[pred], parts).args, strict=True))
             return map_terms(rule.head, lambda t: terms.get(t, t) if isinstance(t, Var) else t)
         case _:

@@ -41,14 +41,18 @@ from streamlog.syntax.scan import (
     BOOL,
     COMPARISON,
     IN,
+    INTERVAL_WORD,
     NOT,
     NUMBER,
     QUALIFIED,
     QUERY,
     RANGE,
+    STATE,
+    STATE_WORDS,
     STRANGE,
     TEXT,
     TIME,
+    TIME_WORD,
     VARIABLE,
     WORDS,
     Scan,
@@ -145,6 +149,8 @@ class _Place(Enum):
     OUTPUT = auto()  # predicates
     USE = auto()  # an alias
     FUNCTION = auto()  # its name, types and file
+    STATE = auto()  # the name of a state
+    HOLDS = auto()  # its arguments: columns, or functions
     COLUMNS = auto()
     WHERE = auto()  # columns again, in the clause behind the options
     LIMIT = auto()  # `limit 5 by Amount desc`
@@ -164,6 +170,7 @@ _STATEMENTS: tuple[_Opening, ...] = (
     (rf"d{_NO_NAME}", Keyword.Declaration, _Place.DECLARATION),
     (rf"o{_NO_NAME}", Keyword.Declaration, _Place.OUTPUT),
     (rf"t{_NO_NAME}", Keyword.Declaration, _Place.GOALS),
+    (rf"{STATE}{_NO_NAME}", Keyword.Declaration, _Place.STATE),
     (rf"k{_NO_NAME}", Keyword.Declaration, _Place.FUNCTION),
     (rf"u{_NO_NAME}", Keyword.Namespace, _Place.USE),
 )
@@ -214,12 +221,11 @@ def _parts(kinds: str, statements: Iterable[tuple[int, int]]) -> Iterator[_Part]
 _OPERATORS = {*"<>=+-*", COMPARISON, IN}
 _KINDS: dict[str, _TokenType] = {
     **dict.fromkeys({*"<>=+-*", COMPARISON, RANGE}, Operator),
-    **dict.fromkeys("(),;.:{}", Punctuation),
+    **dict.fromkeys("(),;.:{}[]", Punctuation),
     # They say what a statement is, as `stream` and `output` do.
     ARROW: Keyword,
     QUERY: Keyword,
-    NOT: Operator.Word,
-    IN: Operator.Word,
+    **dict.fromkeys((NOT, IN, TIME_WORD, INTERVAL_WORD), Operator.Word),
     BOOL: Keyword.Constant,
     VARIABLE: Name.Variable,
     TEXT: String,
@@ -243,14 +249,18 @@ def _types(scanned: Scan, start: int, end: int, place: _Place) -> Iterator[_Toke
         before = kinds[index - 1] if index > start else ""
         after = kinds[index + 1] if index + 1 < end else ""
         text = scanned.source.text[scanned.starts[index] : scanned.ends[index]]
-        if kind == "(":
+        if kind in "([":
             places.append(_opened(place, before))
-        elif kind == ")" and len(places) > 1:
+        elif kind in ")]" and len(places) > 1:
             places.pop()
+        elif kind in _STATE_KINDS:
+            places[-1] = _Place.GOALS
         if place is _Place.DECLARATION and text == WHERE:
             places[-1] = _Place.WHERE
         if place is _Place.GOALS and text == LIMIT and after == NUMBER:
             places[-1] = _Place.LIMIT
+            yield Keyword
+        elif kind in _STATE_KINDS or kinds.endswith(_AT_MOST, start, index):
             yield Keyword
         elif kind in WORDS:
             yield _word(text, place, before, after)
@@ -259,7 +269,7 @@ def _types(scanned: Scan, start: int, end: int, place: _Place) -> Iterator[_Toke
         elif kind in (NUMBER, TIME):
             yield next((t for pattern, t in _NUMBERS if pattern.fullmatch(text)), Error)
         elif kind == VARIABLE and place is _Place.COLUMNS:
-            yield Name if before == ":" else Name.Attribute
+            yield Name if before == ":" and after != RANGE else Name.Attribute
         elif kind == VARIABLE and place is _Place.WHERE:
             yield Name.Attribute
         elif kind == VARIABLE and place in (_Place.FORM, _Place.FUNCTION):
@@ -268,7 +278,7 @@ def _types(scanned: Scan, start: int, end: int, place: _Place) -> Iterator[_Toke
             yield Name.Namespace
         elif kind == VARIABLE and place is _Place.CODE:
             yield Name.Constant
-        elif kind in "<>" and place in (_Place.TERMS, _Place.LIMIT):
+        elif kind in "<>" and place in (_Place.TERMS, _Place.HOLDS, _Place.LIMIT):
             yield Punctuation  # the angles of `min<D>`
         else:
             yield _KINDS[kind]
@@ -277,6 +287,8 @@ def _types(scanned: Scan, start: int, end: int, place: _Place) -> Iterator[_Toke
 def _opened(place: _Place, before: str) -> _Place:
     if place in (_Place.DECLARATION, _Place.OUTPUT):
         return _Place.COLUMNS
+    if place is _Place.STATE:
+        return _Place.HOLDS
     if place in (_Place.COLUMNS, _Place.FORM):
         return _Place.FORM
     if place in (_Place.WHERE, _Place.FUNCTION):
@@ -300,8 +312,10 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
             return Keyword.Type if text in _TYPES else Name
         case _Place.USE:
             return Keyword if text == AS and before == TEXT else Name.Namespace
-        case _Place.OUTPUT:
+        case _Place.OUTPUT | _Place.STATE:
             return Name.Function
+        case _Place.HOLDS if after not in ("(", "<"):
+            return Name.Attribute
         case _Place.ANNOTATION:
             return String.Symbol
         case _Place.COLUMNS if (before == TEXT and text == AS) or (
@@ -312,7 +326,7 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
             text in (ROW, ARRIVAL) and before not in ("(", ",") and after in (",", ")")
         ):
             return Keyword
-        case _Place.COLUMNS if before == ":":
+        case _Place.COLUMNS if before == ":" and after != RANGE:
             return Keyword.Type if text in _TYPES else Name
         case _Place.COLUMNS:
             return Name.Attribute
@@ -320,11 +334,11 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
             return Keyword.Type if text in TIME_UNITS or text in OF_TWO else Name
         case _Place.LIMIT if text in LIMIT_WORDS and after != "(":
             return Keyword
-        case _Place.TERMS | _Place.LIMIT if after == "(":
+        case _Place.TERMS | _Place.HOLDS | _Place.LIMIT if after == "(":
             return Name.Builtin if text in FUNCTIONS or text in AGGREGATES else Name.Function
-        case _Place.TERMS | _Place.LIMIT if after == "<" and text in AGGREGATES:
+        case _Place.TERMS | _Place.HOLDS | _Place.LIMIT if after == "<" and text in AGGREGATES:
             return Name.Builtin
-        case _Place.TERMS | _Place.LIMIT:
+        case _Place.TERMS | _Place.HOLDS | _Place.LIMIT:
             return String.Symbol
         case _Place.STEP if text == "from" and after == TEXT:
             return Keyword
@@ -333,6 +347,8 @@ def _word(text: str, place: _Place, before: str, after: str) -> _TokenType:
     return String.Symbol if {before, after} & _OPERATORS else Name.Function
 
 
+_STATE_KINDS = frozenset(STATE_WORDS.values())
+_AT_MOST = ("F", "Fw")  # `for at most`
 _DECLARING = {WHERE, PROGRESS, *" ".join(STREAM_OPTIONS).split()}
 LIMIT = "limit"
 LIMIT_WORDS = ("offset", "by", "asc", "desc", "per")

@@ -34,7 +34,9 @@ from streamlog.runtime.sources import SourceError
 from streamlog.runtime.values import Unfit
 from streamlog.runtime.why import NoProofError
 from streamlog.syntax.aggregates import AGGREGATES
+from streamlog.syntax.ast import State
 from streamlog.syntax.declare import TYPES
+from streamlog.syntax.scan import ALLEN, STATE_WORDS, TIME_WORDS, WINDOW
 from streamlog.syntax.time_form import TIME_UNITS
 
 _KEPT = "This input was discarded: the session is as it was before."
@@ -139,12 +141,18 @@ class Shell:
             names = TIME_UNITS if column["unit"] is not None else TYPES
             yield from ((name, "unit" if names is TIME_UNITS else "type") for name in names)
             return
-        schema = self.session.program.schema
+        schema, written = self.session.program.schema, self.session.program.written
+        states = (
+            {s.head.pred for s in written.statements if isinstance(s, State)} if written else ()
+        )
+        yield from ((name, "state") for name in sorted(states))
         for name, predicate in sorted(schema.predicates.items() if schema else ()):
-            if predicate.view is None:
+            if predicate.view is None and name not in states:
                 yield name, predicate.kind.value
         if not is_command(before):
             yield from ((word, "keyword") for word in _WORDS)
+            if _GOAL.search(before):
+                yield from ((word, "keyword") for word in (WINDOW, *ALLEN))
             built_in = {
                 **dict.fromkeys(GOALS, "goal"),
                 **dict.fromkeys(AGGREGATES, "aggregate"),
@@ -157,7 +165,10 @@ class Shell:
 
 # Where the type of a column is to come, or the unit of a time.
 _COLUMN = re.compile(r"\b(?:stream|table)\b[^.]*:\s*(?:time\((?P<unit>\w*)|\w*)$")
+# Behind what may be an interval, or what holds or happens within one.
+_GOAL = re.compile(r"\)\s+\w*$")
 _WORDS = (
     *("not", "stream", "table", "output", "use", "export", "extend", "function", "test"),
     *("true", "false", "none", "in", "limit", "offset", "by", "asc", "desc", "per"),
+    *("state", *STATE_WORDS, "most", *TIME_WORDS),
 )

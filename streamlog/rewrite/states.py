@@ -209,7 +209,9 @@ class States:
             body = (by.begin.at(time, args, fresh), held)
             yield self._rule(state, part, (time, *args), body)
             return
-        for ended in by.ends(args, time, fresh):
+        # What nothing ends would end as it begins, so never.
+        begins = (by.begin.at(time, args, fresh),)
+        for ended in list(by.ends(args, time, fresh)) or [begins]:
             again = Not((by.begin.at(time, args, fresh),), span=state.span)
             yield self._rule(state, part, (time, *args), (*ended, again))
 

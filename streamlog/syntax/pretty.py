@@ -274,7 +274,8 @@ def _shielded(term: Term) -> str:
 
 @frozen
 class Layout:
-    """A statement as a list: `lead item, item, … tail close`, on one line or one item a line."""
+    """A statement as a list: `lead item, item, … tail close`, on one line or one item a line;
+    or in parts, each from a line of its own on."""
 
     lead: str
     items: tuple[tuple[str, Span], ...]
@@ -282,10 +283,16 @@ class Layout:
     glue: str = " "
     separator: str = ","
     tail: str = ""
+    parts: tuple[Layout, ...] = ()
 
-    def text(self) -> str:
+    def text(self, width: int = WIDTH) -> str:
         line = self.one_line()
-        return line if len(line) <= WIDTH or not self.items else "\n".join(self.lines())
+        if len(line) <= width or not self.items:
+            return line
+        if not self.parts:
+            return "\n".join(self.lines())
+        parts = (part.text(width - len(INDENT)) for part in self.parts)
+        return "\n".join(parts).replace("\n", f"\n{INDENT}")
 
     def one_line(self) -> str:
         items = f"{self.separator} ".join(text for text, _ in self.items)
@@ -388,10 +395,15 @@ def _state_layout(state: ast.State) -> Layout:
     keys = len(args) if state.keys is None else state.keys
     groups = (", ".join(part) for part in (args[:keys], args[keys:]) if part or state.keys)
     head = f"{state.head.pred}({'; '.join(groups)})" if args else state.head.pred
-    until = f" until {body_text(state.until)}" if state.until else ""
-    most = f" for at most {_const(state.most)}" if state.most else ""
-    shape = _body_layout(f"state {head} {state.word}", state.body)
-    return evolve(shape, tail=f"{until}{most}".strip())
+    begun = _body_layout(state.word, state.body)
+    ends = [_body_layout("until", state.until)] if state.until else []
+    ends += [Layout(f"for at most {_const(state.most)}", ())] if state.most else []
+    tail = " ".join(end.one_line()[: -len(end.close)] for end in ends)
+    shape = evolve(begun, lead=f"state {head} {state.word}", tail=tail)
+    if not ends:
+        return shape
+    parts = [Layout(f"state {head}", ()), begun, *ends]
+    return evolve(shape, parts=(*(evolve(p, close="") for p in parts[:-1]), parts[-1]))
 
 
 def _answer(pred: ast.PredName) -> str:

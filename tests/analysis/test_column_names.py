@@ -68,6 +68,12 @@ def test_unnamed_columns_of_an_input_have_numbers() -> None:
     assert program.schema.column_names["s"] == ("T", "c1", "c2")
 
 
+def test_a_timer_made_for_a_goal() -> None:
+    rules = "output p.\np(T, S) <- T every 1h align 10min, s(U, S, _), U < T, T <= U + 1h."
+    program = compiled(ORDER + rules)
+    assert program.schema.column_names["every_1h_10min"] == ("T",)
+
+
 @given(heads)
 def test_every_head_has_names(head: ast.Atom) -> None:
     rule = ast.Rule(head, (ast.Atom("body", (), span=head.span),), span=head.span)

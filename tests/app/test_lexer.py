@@ -36,6 +36,7 @@ from streamlog.syntax.ast import Type
 from streamlog.syntax.declare import STREAM_OPTIONS
 from streamlog.syntax.literals import UNITS
 from streamlog.syntax.parse import parse
+from streamlog.syntax.scan import ALLEN, STATE_WORDS, TIME_WORDS
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
@@ -71,6 +72,7 @@ def test_a_program_keeps_its_text_and_has_no_errors(text: str) -> None:
 PIECES = [
     *("(", ")", "{", "}", "<", ">", "=", "%", '"', "'", "\\", "@", ".", ",", ":", " ", "\n"),
     *("<-", "/*", "*/", "//", "..", "?", "X", "p", "first", "min", "test", "stream", "expect"),
+    *("[", "]", "state", "since", "for", "at", "over"),
     *("5min", "5mins", "1.5", "@2026-01-01", "é", "\ufeff", "\r\n", "\t", "'a'", '"\\n"'),
 ]
 
@@ -112,6 +114,11 @@ def test_every_type_is_in_the_golden_program() -> None:
         ("p(T, X % Y) <- q(T, X, Y).", "%", Operator),
         ("p(T) <- q(T). % Y", "% Y", Comment.Single),
         ("p(T) <- q(T) % Y", "% Y", Comment.Single),
+        ("state on(T) <- q(T).", "on", Name.Function),
+        ("state s(a) on q(_, A).", "on", Keyword),
+        ("state s(a) since q(_, A).", "a", Name.Attribute),
+        ("p(T) <- q(T), s(X) at T.", "at", Operator.Word),
+        ("p(T) <- q(T), s(X), at(T).", "at", Name.Function),
         ("p(5mins).", "5mins", Error),
         ("p(@2026-1-1).", "@2026-1-1", Error),
         ('p("a', '"a', Error),
@@ -239,6 +246,13 @@ def test_the_editor_knows_every_name_of_the_language() -> None:
         assert same(f"table t(a: {type_}, {type_}: int).")
     for option in STREAM_OPTIONS:
         assert same(f"stream s({option}: time) {option} 5s.")
+    for relation in ALLEN:
+        assert same(f"p(T) <- q(T, S), (S, T) {relation} (T, T + 1h), {relation}(T, {relation}).")
+    for word in STATE_WORDS:
+        assert same(f"state s({word}) on q(_, {word}), {word}(T).")
+    for word in TIME_WORDS:
+        timed = {"to": "s from T to T", "align": "T every T align T"}.get(word, f"s {word} T")
+        assert same(f"p(T) <- q(T, {word}), {timed}, {word}(T), S = {word}.")
     for unit in UNITS:
         assert same(f"p(5{unit}, 0.5{unit}, {unit}).")
 

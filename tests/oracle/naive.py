@@ -779,4 +779,6 @@ def _written(body: Body) -> set[str]:
     """The variables that tell solutions apart: those outside of negations that someone wrote."""
     outside = [v for x in body if not isinstance(x, Not) for v in variables(x)]
     names = [v.name for v in outside]
-    return {v.name for v in outside if not v.is_anonymous or names.count(v.name) == 1}
+    return {
+        v.name for v in outside if not v.is_anonymous or v.is_shared or names.count(v.name) == 1
+    }

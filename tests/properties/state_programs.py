@@ -17,6 +17,7 @@ from oracle.programs import Case
 from streamlog.syntax.nothing import NONE
 
 LAST = 12
+_ORDER = ("or", "test", "not")
 LOW, HIGH = -6, 3 * LAST
 TEXTS = ("a", "b", "ab")
 EVENTS = {"a": 1, "b": 1, "c": 2, "z": 0, "q": 1}  # streams and their columns beside the time
@@ -133,7 +134,8 @@ class _Maker:
         if not body:
             yield known
             return
-        goal, *rest = body
+        # What is negated or compared has its values from all the others, wherever it stands.
+        goal, *rest = sorted(body, key=lambda g: _ORDER.index(g.kind) if g.kind in _ORDER else -1)
         for found in self._solutions(goal, t, known):
             yield from self.solve(rest, t, found)
 
@@ -234,12 +236,12 @@ class _Maker:
         ]
         if arity == 2 and "Y" in head:
             ends.append((Goal("event", "c", ("Y", "X")),))
-        until = rng.choice([(), *ends]) if keys is not None else rng.choice(ends)
+        until = (
+            rng.choice([(), *ends]) if keys is not None or rng.random() < 0.1 else rng.choice(ends)
+        )
         if "X" not in head and any("X" in g.args for g in _goals(until)):
             until = (Goal("event", "z"),)
         most = rng.choice([None, None, 1, 3, 5])
-        if not until and keys is None and most is None:
-            most = 4
         self._declare(name, head, keys, since, until, most)
         return self._played(head, keys, since, until, most)
 

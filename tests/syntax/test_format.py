@@ -49,6 +49,31 @@ CASES = {
         'test "a" {  % head\n    p(1).\n    advance 5.  % now\n\n    % next\n    expect\n'
         "        p(1),  % one\n        p(2).\n    % last\n}  % done\n",
     ),
+    "states": (
+        "state s( a;b ) on p(_,A,B)until q(_,A) for at most 6h.% why\n"
+        "state t(A) since p(T,A), % one\n r(T) until % two\n q(T, A), x(T).\n"
+        "state u(A)while s(A,_), % one\n not(t(A);s(_,A)).",
+        "state s(a; b) on p(_, A, B) until q(_, A) for at most 6h.  % why\n"
+        "state t(A) since\n    p(T, A),  % one\n    r(T)\n    until q(T, A), x(T).  % two\n"
+        "state u(A) while\n    s(A, _),  % one\n    not (t(A) ; s(_, A)).\n",
+    ),
+    "a long state has its parts on lines": (
+        "state in_room(person; room, reason) on entered(_, P, R, Why), known_person(P), "
+        "not closed_room(R) until left(_, P, R), not came_back(P, R), was_seen(P) ; "
+        "the_end_of_the_day(_), not_at_night(R) for at most 12h.",
+        "state in_room(person; room, reason)\n"
+        "    on entered(_, P, R, Why), known_person(P), not closed_room(R)\n"
+        "    until\n"
+        "        left(_, P, R), not came_back(P, R), was_seen(P) ;\n"
+        "        the_end_of_the_day(_), not_at_night(R)\n"
+        "    for at most 12h.\n",
+    ),
+    "times": (
+        "p(T)<-q(T),s(X)at T- 5min,not s( X )over(T ,T+1h],(T,T+1h)met_by( T , T ),"
+        "U every 1d align 2h.",
+        "p(T) <-\n    q(T),\n    s(X) at T - 5min,\n    not s(X) over (T, T + 1h],\n"
+        "    (T, T + 1h) met_by (T, T),\n    U every 1d align 2h.\n",
+    ),
     "block comments keep their lines": (
         "/* one\n     two */ p(1).\r\n",
         "/* one\n     two */\np(1).\n",
