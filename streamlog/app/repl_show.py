@@ -39,8 +39,11 @@ def shown(message: Message, session: Session, width: int) -> Iterator[Renderable
         case Found():
             yield from _found(message, width)
         case Listed(result, waiting):
-            title = count(len(result.rows), "answer")
-            yield titled_table(title, result.names, result.rows, result.types, width)
+            if result.rows:
+                title = count(len(result.rows), "answer")
+                yield titled_table(title, result.names, result.rows, result.types, width)
+            else:
+                yield Text("no answers")
             yield from _waiting(waiting, bool(result.rows), width)
         case Verdict():
             words = ("passed", "bold green") if message.passed else ("failed", "bold red")
