@@ -125,7 +125,7 @@ _INTERVAL = re.compile(_OPENS.pattern.replace(r"\(", r"[\[(]"))
 _QUOTED = re.compile(r"""\s*["']""")
 _INFIX = "+-*/%<>=!≤≥≠"
 _OPERAND_ENDS = (VARIABLE, NUMBER, TIME, ")")
-_OPERANDS = (*_OPERAND_ENDS, TEXT, BOOL, QUALIFIED, "w", *KEYWORDS.values())
+_OPERANDS = (*_OPERAND_ENDS, "]", TEXT, BOOL, QUALIFIED, "w", *KEYWORDS.values())
 _GOAL_STARTS = (",", ";", ARROW, QUERY)
 
 
@@ -183,6 +183,7 @@ class _Scanner:
         self.in_block = False
         self.in_body = False
         self.goal = 0  # the first token of the current goal or step
+        self.around: list[int] = []  # of the goals around it, one for each open parenthesis
 
     def run(self) -> None:
         position: int | None = 1 if self.source.text.startswith("\ufeff") else 0
@@ -289,6 +290,8 @@ class _Scanner:
         self.ends.append(end)
         if kind in "([":
             self.depth += 1
+            self.around.append(self.goal)
+            self.goal = len(kinds)
             if self.depth == MAX_NESTING + 1:
                 self._problem(
                     "SL0103",
@@ -298,11 +301,13 @@ class _Scanner:
                 )
         elif kind in ")]":
             self.depth = max(0, self.depth - 1)
+            self.goal = self.around.pop() if self.around else self.goal
         elif kind == ".":
             if len(kinds) == self.first + 1 and self.statements and kinds[-2] == "}":
                 self._end_statement(len(kinds), of=self.statements.pop()[0])
             elif self.in_block:
                 self.depth, self.compared, self.goal = 0, False, len(kinds)
+                self.around.clear()
             else:
                 self._end_statement(len(kinds))
         elif kind == "}":
@@ -321,6 +326,7 @@ class _Scanner:
         self.statements.append((self.first if of is None else of, end))
         self.first, self.depth, self.compared, self.in_block = end, 0, False, False
         self.in_body, self.goal = False, end
+        self.around.clear()
 
     def _open_block(self) -> None:
         kinds, here = self.kinds, len(self.kinds)
@@ -331,6 +337,7 @@ class _Scanner:
             self._end_statement(here - 2)
         self.in_block = self.in_block or kinds[-1] == TEXT or kinds[self.first] == "t"
         self.depth, self.compared, self.goal = 0, False, here + 1
+        self.around.clear()
 
     def _is_comment(self, start: int, end: int) -> bool:
         text, kinds = self.source.text, self.kinds

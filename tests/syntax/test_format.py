@@ -70,9 +70,10 @@ CASES = {
     ),
     "times": (
         "p(T)<-q(T),s(X)at T- 5min,not s( X )over(T ,T+1h],(T,T+1h)met_by( T , T ),"
-        "U every 1d align 2h.",
+        "U every 1d align 2h,not s(X)from max(T,T)to f(T,T).",
         "p(T) <-\n    q(T),\n    s(X) at T - 5min,\n    not s(X) over (T, T + 1h],\n"
-        "    (T, T + 1h) met_by (T, T),\n    U every 1d align 2h.\n",
+        "    (T, T + 1h) met_by (T, T),\n    U every 1d align 2h,\n"
+        "    not s(X) from max(T, T) to f(T, T).\n",
     ),
     "block comments keep their lines": (
         "/* one\n     two */ p(1).\r\n",
