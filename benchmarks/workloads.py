@@ -27,7 +27,7 @@ class Workload:
     name: str
     sizes: dict[str, int]
     make: Callable[[Path, int], None]
-    output: str
+    outputs: tuple[str, ...]
 
     @property
     def program(self) -> Path:
@@ -113,6 +113,18 @@ def payments(folder: Path, events: int) -> None:
     _write(folder / "payment.csv", ("T", "id", "euros", "country"), rows)
 
 
+def orders(folder: Path, events: int) -> None:
+    """Half of them orders and half visits, of fifty shops."""
+    rng = random.Random(10)
+    order, visit = [], []
+    for n in range(events // 2):
+        at, shop = _time(n // 5), f"s{rng.randrange(50)}"
+        order.append((at, n, shop, rng.randrange(1, 1_000)))
+        visit.append((at, shop if n % 3 else "s0", rng.randrange(100)))
+    _write(folder / "order.csv", ("T", "id", "shop", "euros"), order)
+    _write(folder / "visit.csv", ("T", "shop", "guests"), visit)
+
+
 def _ring(nodes: int, seed: int) -> list[tuple[str, str]]:
     """A ring with half as many chords, in a random order."""
     rng = random.Random(seed)
@@ -145,18 +157,19 @@ def network(folder: Path, nodes: int) -> None:
 WORKLOADS = {
     w.name: w
     for w in (
-        Workload("first", EVENTS, messages, "first"),
-        Workload("pc_alarm", EVENTS, alarms, "pc_alarm"),
-        Workload("pc_alarm_disordered", EVENTS, disordered_alarms, "pc_alarm"),
-        Workload("week_sum", EVENTS, volumes, "week"),
-        Workload("top", EVENTS, volumes, "top"),
-        Workload("count_window", EVENTS, volumes, "ten"),
-        Workload("sessions", EVENTS, clicks, "session"),
-        Workload("risk", EVENTS, payments, "risky"),
-        Workload("latest", EVENTS, prices, "traded"),
-        Workload("reach", NODES, arcs, "reach"),
-        Workload("reach_linear", NODES, arcs, "reach"),
-        Workload("minpath", NODES, lengths, "minpath"),
-        Workload("minpath_final", NODES, network, "dist"),
+        Workload("first", EVENTS, messages, ("first",)),
+        Workload("pc_alarm", EVENTS, alarms, ("pc_alarm",)),
+        Workload("pc_alarm_disordered", EVENTS, disordered_alarms, ("pc_alarm",)),
+        Workload("week_sum", EVENTS, volumes, ("week",)),
+        Workload("top", EVENTS, volumes, ("top",)),
+        Workload("count_window", EVENTS, volumes, ("ten",)),
+        Workload("sessions", EVENTS, clicks, ("session",)),
+        Workload("risk", EVENTS, payments, ("risky",)),
+        Workload("latest", EVENTS, prices, ("traded",)),
+        Workload("layers", EVENTS, orders, ("busy", "quiet", "peak")),
+        Workload("reach", NODES, arcs, ("reach",)),
+        Workload("reach_linear", NODES, arcs, ("reach",)),
+        Workload("minpath", NODES, lengths, ("minpath",)),
+        Workload("minpath_final", NODES, network, ("dist",)),
     )
 }

@@ -210,7 +210,11 @@ def run(command: str) -> str:
         case "python":
             return run_script(args)
         case "streamlog":
-            result = CliRunner().invoke(main, args, prog_name="streamlog")
+            typed = None
+            if "<" in args:
+                *args, _, name = args
+                typed = Path(name).read_text(encoding="utf-8")
+            result = CliRunner().invoke(main, args, input=typed, prog_name="streamlog")
             fine = result.exit_code in (0, 1)
             assert fine, f"`{command}` ends with {result.exit_code}: {result.output}"
             return without_blanks(result.output)

@@ -41,19 +41,24 @@ def column_names(schema: Schema) -> dict[str, tuple[str, ...]]:
         if output.columns:
             result.setdefault(output.name, output.columns)
     heads: dict[str, list[Atom]] = {}
-    parts = {rule.head.pred: rule for rule in schema.rules if rule.is_auxiliary}
+    parts = schema.parts
+
+    def name(atom: Atom) -> None:
+        # The best of some values is one of them; a count is not.
+        args = [a.arg if isinstance(a, Agg) and a.kind.best else a for a in atom.args]
+        names = [a.name for a in args if isinstance(a, Var) and not a.is_anonymous]
+        # Not every file format tells `Ab` from `AB`.
+        if atom.pred not in parts and len({n.casefold() for n in names}) == atom.arity:
+            result.setdefault(atom.pred, tuple(names))
+
+    for rule in schema.rules:
+        if rule.is_auxiliary:  # its readers are made too, and call it by what they are about
+            name(rule.head)
     for rule in schema.rules:
         head = _as_written(rule, parts)
         heads.setdefault(head.pred, []).append(head)
         for atom in (head, *atoms(rule.body)):
-            if atom.pred in parts:
-                continue
-            # The best of some values is one of them; a count is not.
-            args = [a.arg if isinstance(a, Agg) and a.kind.best else a for a in atom.args]
-            names = [a.name for a in args if isinstance(a, Var) and not a.is_anonymous]
-            # Not every file format tells `Ab` from `AB`.
-            if len({n.casefold() for n in names}) == atom.arity:
-                result.setdefault(atom.pred, tuple(names))
+            name(atom)
     for predicate in schema.predicates.values():
         if predicate.name not in result:
             of_heads = heads.get(predicate.name)
@@ -65,8 +70,7 @@ def column_names(schema: Schema) -> dict[str, tuple[str, ...]]:
 def _as_written(rule: Rule, parts: Mapping[str, Rule]) -> Atom:
     """The head with the terms that stand for the variables of a rule made from a part of it."""
     match rule.body:
-        # A timer goes on by itself.
-        case (Atom(pred, args),) if pred in parts and pred != rule.head.pred:
+        case (Atom(pred, args),) if pred in parts:
             terms = dict(zip(args, _as_written(parts[pred], parts).args, strict=True))
             return map_terms(rule.head, lambda t: terms.get(t, t) if isinstance(t, Var) else t)
         case _:

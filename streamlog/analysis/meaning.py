@@ -99,8 +99,8 @@ def _read_by(name: str, schema: Schema) -> tuple[str, ...]:
 def _parts(schema: Schema, functions: _Names) -> dict[str, str]:
     """Names for predicates that were made from parts of rules: what their rules say."""
     found: dict[str, str] = {}
-    made = [rule for rule in schema.rules if rule.is_auxiliary]
-    for rule in made:  # those of a limit may read those of an aggregate, which come first
+    # Those of a limit may read those of an aggregate, which come first.
+    for rule in schema.parts.values():
         name = rule.head.pred
         found[name] = _digest(canonical_rules(rule, {**functions, **found, name: "part"}))
     return found

@@ -174,6 +174,18 @@ class Schema:
         return result
 
     @cached_property
+    def parts(self) -> dict[str, Rule]:
+        """Of a rule that was taken apart (`rewrite.ranked`, `rewrite.computed`): what the rest of
+        it reads, and nobody else."""
+        rests = [r.body[0] for r in self.rules if len(r.body) == 1 and isinstance(r.body[0], Atom)]
+        read = {goal.pred for goal in rests}
+        return {
+            name: rules[0]
+            for name, rules in self.rules_of.items()
+            if name in read and len(rules) == 1 and rules[0].is_auxiliary
+        }
+
+    @cached_property
     def optional(self) -> frozenset[tuple[str, int]]:
         """The columns in which values may be missing."""
         from streamlog.analysis.optional import optional_columns

@@ -20,6 +20,7 @@ from streamlog.app.limits import bytes_of
 from streamlog.app.render import render_page
 from streamlog.app.repl_session import Message, Session
 from streamlog.app.repl_show import note
+from streamlog.app.repl_timeline import arities, timeline
 from streamlog.app.repl_why import why_tree
 from streamlog.app.tables import flat, plain_table, titled_table
 from streamlog.codes import CODES
@@ -212,6 +213,13 @@ class Commands:
         for held in engine.status():
             yield held.message
 
+    def timeline(self, rest: str) -> Iterator[Printed]:
+        states = arities(self.session)
+        if not rest and len(states) != 1:
+            raise CommandError("`.timeline` takes a state, as in `.timeline burning`")
+        name = _known(rest, states, "state") if rest else next(iter(states))
+        yield timeline(self.session, name, self.width) or f"`{name}` has not held so far"
+
     # ------------------------------------------------------------------------ explanations
 
     def why(self, rest: str) -> Iterator[Printed]:
@@ -371,6 +379,7 @@ COMMANDS = {
         Command(
             "status", "", "how far the streams are, and what outputs wait for", Commands.status
         ),
+        Command("timeline", "[STATE]", "when a state holds, drawn", Commands.timeline),
         Command("why", "P(…)", "the derivation of a fact, or why there is none", Commands.why),
         Command(
             "explain", "[PRED|CODE]", "a predicate, a code, the last finding", Commands.explain

@@ -23,14 +23,15 @@ from streamlog.kernel import Kernel
 from streamlog.runtime.engine import Engine, EngineError
 from streamlog.runtime.executor import ExecutorFactory, Limits, Row
 from streamlog.runtime.ingest import Checker, Reject
+from streamlog.runtime.merging import merged as by_time
+from streamlog.runtime.once import Result, answer_once, one_time_rule
 from streamlog.runtime.python_functions import PythonError, allowed, check_allowed
 from streamlog.runtime.query import Binding, in_order, prepared
 from streamlog.runtime.report import Late
 from streamlog.runtime.sources import Input, declared_inputs, read
-from streamlog.runtime.sources import merged as by_time
 from streamlog.runtime.status import Held, held
 from streamlog.syntax import load
-from streamlog.syntax.ast import Fact, Query, Test, Type
+from streamlog.syntax.ast import Fact, Query, Rule, Test, Type
 from streamlog.syntax.parse import parse
 from streamlog.syntax.pretty import pretty
 from streamlog.syntax.root import root_of
@@ -79,13 +80,21 @@ class Found:
 
 
 @frozen
+class Listed:
+    """The rows of a query with a head, and what further ones wait for."""
+
+    result: Result
+    held: tuple[Held, ...]
+
+
+@frozen
 class Unused:
     """A row that changes nothing, because it is late or no row of its stream."""
 
     record: Late | Reject
 
 
-Message: TypeAlias = Findings | Answers | Found | Unused | Verdict | str
+Message: TypeAlias = Findings | Answers | Found | Listed | Unused | Verdict | str
 
 
 class Session:
@@ -130,6 +139,9 @@ class Session:
     def enter(self, text: str) -> Iterator[Message]:
         """Take statements as typed: all of them up to the next query together, or none."""
         source = Source(TYPED, text)
+        if text.lstrip().startswith("?") and (rule := one_time_rule(text)) is not None:
+            yield self.ask_once(rule)
+            return
         module, wrong = parse(source)
         if any(d.is_error for d in wrong):
             yield from self._add(text)  # to be reported in the place where it would stand
@@ -219,6 +231,18 @@ class Session:
         waiting = tuple(h for p in sorted(preds) for h in self.held(p))
         types = {v.name: settled(question.types.variable(query, v.name)) for v in variables(query)}
         return Found(query, bindings, types, waiting)
+
+    def once(self, rule: Rule | str) -> Result:
+        made = one_time_rule(rule) if isinstance(rule, str) else rule
+        assert made is not None
+        return answer_once(self.program, made, self.engine.relation, Kernel)
+
+    def ask_once(self, rule: Rule) -> Listed:
+        """A query with a head."""
+        found = self.once(rule)
+        preds = {a.pred for a in atoms(rule.body)} & self.engine.schema.predicates.keys()
+        waiting = tuple(h for p in sorted(preds) for h in self.held(p))
+        return Listed(found, waiting)
 
     def held(self, pred: str) -> tuple[Held, ...]:
         """What holds a derived predicate back, be it an output or not."""

@@ -17,6 +17,7 @@ from streamlog.app.repl_session import (
     Answers,
     Findings,
     Found,
+    Listed,
     Refused,
     Session,
     Unused,
@@ -113,7 +114,7 @@ class Shell:
 
     def _print(self, found: Iterable[Printed]) -> None:
         for item in found:
-            if isinstance(item, Findings | Answers | Found | Unused | Verdict | str):
+            if isinstance(item, Findings | Answers | Found | Listed | Unused | Verdict | str):
                 self._say(*shown(item, self.session, self.out.width))
             else:
                 self._say(item)

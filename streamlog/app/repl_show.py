@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rich.console import RenderableType
@@ -11,13 +11,14 @@ from rich.text import Text
 from streamlog.app.answers import columns_of
 from streamlog.app.formats import count
 from streamlog.app.render import render_diagnostic
-from streamlog.app.repl_session import Answers, Findings, Found, Message, Session, Unused
+from streamlog.app.repl_session import Answers, Findings, Found, Listed, Message, Session, Unused
 from streamlog.app.ruletest import Verdict
 from streamlog.app.snippet import visible, wrap
 from streamlog.app.tables import titled_table
 from streamlog.app.test_script import fact_text
 from streamlog.app.verdicts import render_problems
 from streamlog.runtime.report import Late
+from streamlog.runtime.status import Held
 
 
 def shown(message: Message, session: Session, width: int) -> Iterator[RenderableType]:
@@ -37,6 +38,13 @@ def shown(message: Message, session: Session, width: int) -> Iterator[Renderable
             yield titled_table(title, names, rows, types, width)
         case Found():
             yield from _found(message, width)
+        case Listed(result, waiting):
+            if result.rows:
+                title = count(len(result.rows), "answer")
+                yield titled_table(title, result.names, result.rows, result.types, width)
+            else:
+                yield Text("no answers")
+            yield from _waiting(waiting, bool(result.rows), width)
         case Verdict():
             words = ("passed", "bold green") if message.passed else ("failed", "bold red")
             yield Text.assemble(words, f" {message.test.name}")
@@ -67,8 +75,12 @@ def _found(found: Found, width: int) -> Iterator[RenderableType]:
         rows = [tuple(b.get(n, "") for n in names) for b in bindings]  # of some alternatives only
         types = [found.types.get(n) for n in names]
         yield titled_table(count(len(rows), "answer"), names, rows, types, width)
-    for held in found.held:
-        if held.at is not None or not bindings:
+    yield from _waiting(found.held, bool(bindings), width)
+
+
+def _waiting(waiting: Iterable[Held], answered: bool, width: int) -> Iterator[RenderableType]:
+    for held in waiting:
+        if held.at is not None or not answered:
             yield note(held.message, width)
 
 

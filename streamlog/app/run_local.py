@@ -10,15 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.status import Status
-from rich.table import Table
 
 from streamlog.app.answers import columns_of, fits
-from streamlog.app.closing import profile_table, times_table
-from streamlog.app.formats import count
+from streamlog.app.local_figures import costs, progress_line, withheld_lines
 from streamlog.app.run import EVERY
 from streamlog.app.run_base import ERRORS, LATE, REJECTS, WITHHELD, Options, Run
 from streamlog.app.upgrade import upgraded
@@ -31,9 +29,10 @@ from streamlog.runtime.addresses import is_address, redacted
 from streamlog.runtime.data_files import CSV
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.envelope import CheckpointError, difference, fingerprint
-from streamlog.runtime.executor import ExecutorFactory, Measured, Profiled, Row
+from streamlog.runtime.executor import ExecutorFactory, Row
 from streamlog.runtime.ingest import REPORT, SKIPPED, Checker
 from streamlog.runtime.lock import locked
+from streamlog.runtime.merging import merged
 from streamlog.runtime.prefix import Prefix, problem
 from streamlog.runtime.replacing import Replacing
 from streamlog.runtime.report import Late
@@ -52,12 +51,13 @@ from streamlog.runtime.sources import (
     Input,
     Rows,
     SourceError,
-    merged,
     read,
     read_files,
 )
-from streamlog.runtime.values import moment
 from streamlog.runtime.wall_clock import WallClock
+
+if TYPE_CHECKING:
+    from streamlog.duck.bulk import Bulk
 
 # Files with so many bytes are worth starting DuckDB for.
 LARGE = 2_000_000
@@ -290,7 +290,7 @@ class LocalRun(Run):
         return self.failed
 
     def _in_bulk(self) -> bool:
-        """Evaluate large files all at once, if that is possible."""
+        """Read large files all at once, and evaluate them so, as far as that is possible."""
         size = sum(i.path.stat().st_size for i in self.streams if i.path.is_file())
         options = self.options
         by_rows = options.strategy == "kernel" or options.every != EVERY or options.profile
@@ -298,26 +298,41 @@ class LocalRun(Run):
             return False
         from streamlog.duck import bulk
 
-        found = bulk.evaluate(self.engine, self.streams, self.options.limits)
-        if found is None:
+        loaded = bulk.load(self.engine, self.streams, self.options.limits)
+        if loaded is None:
             return False
-        self.engine.executor = found.executor
-        for stream, loaded in found.streams.items():
-            self.engine.took(stream, loaded.count, loaded.duplicates)
+        loaded.report_to(self.engine)
+        self._count()
+        self._report_bad_rows()
+        if self.failed:
+            return True
+        if loaded.by_queries:
+            self._answer_at_once(loaded)
+            return True
+        for arrived, until in loaded.slices(EVERY):
+            for name, answers in self.engine.feed(arrived, until).items():
+                self._put(name, answers)
+            self._report_bad_rows()
+            if self.status is not None:
+                self.status.update(self._live_line())
+        return True
+
+    def _answer_at_once(self, loaded: Bulk) -> None:
+        self.engine.executor = loaded.executor
+        self.engine.counts.held(loaded.count)
+        found = loaded.evaluate()
         for name in self.outputs:
             sink, lines = self.sinks.get(name), None
             if isinstance(sink, TextSink) and sink.kind == CSV and name not in self.goals:
                 lines = found.lines(name, sink.types)
             if isinstance(sink, TextSink) and lines is not None:
-                for some in lines:
-                    self.engine.gave(name, len(some))
-                    sink.write_lines(some)
+                for number, text in lines:
+                    self.engine.counts.answers[name] += number
+                    sink.write_lines(text)
                 continue
-            for rows in found.of(name):
-                self.engine.gave(name, len(rows))
-                self._put(name, rows)
-        self._report_bad_rows()
-        return True
+            for answers in found.of(name):
+                self.engine.counts.answers[name] += len(answers)
+                self._put(name, answers)
 
     def _put(self, name: str, rows: Sequence[Row]) -> None:
         """Answers to their file, or to standard output."""
@@ -420,31 +435,13 @@ class LocalRun(Run):
         return json.dumps(list(values), ensure_ascii=False)
 
     def _live_line(self) -> str:
-        engine, report = self.engine, self.engine.report
-        clocks = [c for c in engine.progress.clocks.values() if not c.ended]
-        slowest = min(clocks, key=lambda c: c.progress, default=None)
-        at = moment(slowest.progress, engine.clock(slowest.stream)) if slowest else "the end"
-        rows = sum(c.rows for c in report.streams.values())
-        answers = sum(report.answers.values())
-        return (
-            f"{rows:,} rows · progress {at} · {report.state:,} rows of state · {answers:,} answers"
-        )
+        return progress_line(self.engine)
 
     def _print_closing(self) -> None:
-        report, executor, seconds = self.engine.report, self.engine.executor, self.seconds
-        more: list[Table | str] = []
-        if isinstance(executor, Layers):
-            for name, before in sorted(executor.before.items()):
-                if number := self.withheld[name]:
-                    at = moment(before, self.engine.clock(name))
-                    kept = "" if WITHHELD in self.paths else "; --withheld keeps them"
-                    more.append(f"withheld {count(number, 'answer')} of {name} before {at}{kept}")
-        state = f"state: {report.state_high:,} rows at most"
-        if seconds >= 1:
-            rows = sum(c.rows for c in report.streams.values())
-            state += f"; {seconds:.1f} s ({rows / seconds:,.0f} rows a second)"
-            if isinstance(executor, Measured) and not self.options.profile:
-                more.append(times_table(executor.seconds))
-        if isinstance(executor, Profiled) and self.options.profile:
-            more.append(profile_table(executor.costs))
-        self.print_closing(FIGURES, report.streams, report.answers, report.skipped, *more, state)
+        engine, report = self.engine, self.engine.report
+        hint = "" if WITHHELD in self.paths else "; --withheld keeps them"
+        withheld = withheld_lines(engine, self.withheld, hint)
+        more = costs(engine, self.seconds, profiled=self.options.profile)
+        self.print_closing(
+            FIGURES, report.streams, report.answers, report.skipped, *withheld, *more
+        )

@@ -19,7 +19,8 @@ from streamlog.runtime import checkpoint
 from streamlog.runtime.engine import Engine
 from streamlog.runtime.envelope import CheckpointError, difference
 from streamlog.runtime.executor import BEGIN, Limits, Row, Saved
-from streamlog.runtime.sources import Input, Rows, merged, read_files
+from streamlog.runtime.merging import merged
+from streamlog.runtime.sources import Input, Rows, read_files
 
 Tables = Mapping[str, Iterable[Any]]
 

@@ -36,6 +36,12 @@ Types = Sequence[Type]
 
 # A value that cannot be computed. What else DuckDB reports is not the rules' fault.
 FAILED = (duckdb.DataError, duckdb.InvalidInputException)
+OUT_OF_MEMORY = duckdb.OutOfMemoryException
+
+
+def literal(value: str) -> str:
+    """A text in SQL."""
+    return "'" + value.replace("'", "''") + "'"
 
 
 def columns(types: Types) -> list[tuple[str, str]]:
@@ -50,6 +56,7 @@ class Database:
         self.memory = limits.memory or share()
         self._numbers = count(1)
         self._passing: list[str] = []  # tables that live for one batch
+        self._scanned: list[str] = []  # what these are made from
 
     @cached_property
     def _db(self) -> duckdb.DuckDBPyConnection:
@@ -73,13 +80,21 @@ class Database:
 
     def count(self, text: str, values: Sequence[object] = ()) -> int:
         """How many rows a statement has written."""
-        found = self._db.execute(text, values).fetchone()
-        return int(found[0]) if found else 0
+        found = self._db.execute(text, values).fetchall()
+        return int(found[0][0]) if found else 0
 
     def value(self, text: str) -> int | None:
         """The one value that a query gives."""
-        found = self._db.execute(text).fetchone()
-        return None if found is None or found[0] is None else int(found[0])
+        found = self._db.execute(text).fetchall()
+        return None if not found or found[0][0] is None else int(found[0][0])
+
+    def types(self, text: str) -> list[str] | None:
+        """The types of a query's columns; None: it has none."""
+        try:
+            found = self._db.execute(f"DESCRIBE {text}").fetchall()
+        except duckdb.Error:
+            return None
+        return [str(type_) for _, type_, *_ in found]
 
     @contextmanager
     def in_order(self) -> Iterator[None]:
@@ -106,6 +121,9 @@ class Database:
         for name in self._passing:
             self._db.execute(f"DROP TABLE IF EXISTS {name}")
         self._passing.clear()
+        for name in self._scanned:
+            self._db.unregister(name)
+        self._scanned.clear()
 
     # --------------------------------------------------------------------------- relations
 
@@ -120,6 +138,13 @@ class Database:
         self._db.unregister(given)
         return f"SELECT * FROM {name}"
 
+    def scan(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> str:
+        """What one query can read from Arrow's batches."""
+        name = f"given_{next(self._numbers)}"
+        self._db.register(name, pa.RecordBatchReader.from_batches(schema, batches))
+        self._scanned.append(name)
+        return name
+
     def fetch(self, text: str, types: Types) -> list[Row]:
         rows: list[Row] = self._db.execute(text).fetchall()
         rows = with_none(rows) if self.has_none else rows
@@ -131,6 +156,11 @@ class Database:
         while rows := found.fetchmany(at_once):
             rows = with_none(rows) if self.has_none else rows
             yield rows if types else [()] * len(rows)
+
+    def arrays(self, text: str, at_once: int) -> Iterator[pa.Array]:
+        """The only column of a query, as `fetched`."""
+        found: pa.RecordBatchReader = self._db.sql(text).to_arrow_reader(at_once)
+        yield from (batch.column(0) for batch in found)
 
     # ------------------------------------------------------------------------------ errors
 

@@ -13,6 +13,7 @@ from streamlog.diagnostics import did_you_mean
 from streamlog.runtime.asking import Asking, Frontier
 from streamlog.runtime.executor import (
     BEGIN,
+    END,
     Executor,
     ExecutorFactory,
     Limits,
@@ -82,7 +83,7 @@ class Engine:
         live = clock is not None
         self.checkers = {n: Checker(program, n, arriving=live) for n in self.schema.inputs}
         self._stamps = None if clock is None else Stamps(program, self.progress, clock.now)
-        self._counts = Counts.of(self.checkers, self.outputs, self._error_rules.values())
+        self.counts = Counts.of(self.checkers, self.outputs, self._error_rules.values())
         self._unnamed = set(self.schema.streams) if named else set()
         self._asking = Asking(self)
         self._broken: str | None = None
@@ -134,7 +135,7 @@ class Engine:
                     continue
                 time = row[0]
                 if time < progress:
-                    self._counts.late[stream] += 1
+                    self.counts.late[stream] += 1
                     self.late.append(Late(stream, row, progress, self.clock(stream), stream))
                     continue
                 if time > latest:
@@ -148,7 +149,7 @@ class Engine:
                         progress = time - slack
                 append(row)
         finally:
-            self._counts.rows[stream] += count
+            self.counts.rows[stream] += count
             self.progress.saw(clock, latest, progress)
 
     def _push_on_several(
@@ -164,7 +165,7 @@ class Engine:
                 if row.__class__ is Reject:
                     self._reject(row)
                 elif late := judge.late(row):
-                    self._counts.late[stream] += 1
+                    self.counts.late[stream] += 1
                     clock, passed = late
                     name, column = clock.stream, clock.column
                     self.late.append(Late(stream, row, passed, self.clock(name), name, column))
@@ -174,11 +175,11 @@ class Engine:
                     judge.take(row)
                     append(row)
         finally:
-            self._counts.rows[stream] += count
+            self.counts.rows[stream] += count
             judge.done()
 
     def _reject(self, reject: Reject) -> None:
-        self._counts.rejected[reject.stream] += 1
+        self.counts.rejected[reject.stream] += 1
         self.rejects.append(reject)
 
     def _doubted(self, stream: str, row: Row, clock: Clock, known: int) -> Reject:
@@ -215,16 +216,6 @@ class Engine:
             check_inputs(self.program, given, 'push them, or say engine.end("{name}") before')
         self.progress.end(stream if stream is None else self._stream(stream))
 
-    def took(self, stream: str, rows: int, duplicates: int) -> None:
-        """So many rows, none of them late, have gone to the executor by another way."""
-        self._counts.rows[stream] += rows
-        self.buffers[stream].duplicates += duplicates
-        self._counts.state_high += rows - duplicates
-
-    def gave(self, output: str, answers: int) -> None:
-        """So many answers have come from the executor by another way."""
-        self._counts.answers[output] += answers
-
     # --------------------------------------------------------------------- answers out
 
     def step(self) -> dict[str, list[Row]]:
@@ -237,18 +228,28 @@ class Engine:
                 released[name] = in_order((*released[name], *rows))
         return released
 
+    def feed(self, arrived: Mapping[str, list[Row]], until: int) -> dict[str, list[Row]]:
+        """Evaluate rows that have come by another way, each once and none of them late: all up to
+        before a time, of all streams."""
+        if until < END:
+            self.progress.advance(until)
+        else:
+            self.progress.end()
+        return self._evaluated(arrived)
+
     def _step(self) -> dict[str, list[Row]]:
-        progress = self.progress.values()
-        arrived = leaving(self.buffers, self.progress, self.schema.views)
+        return self._evaluated(leaving(self.buffers, self.progress, self.schema.views))
+
+    def _evaluated(self, arrived: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
         try:
-            released = self.executor.step(arrived, progress)
+            released = self.executor.step(arrived, self.progress.values())
         except BaseException as error:
             # The executor may have done half of it; the rows are still here.
             self._broken = str(error) or type(error).__name__
             for buffer in self.buffers.values():
                 buffer.put_back()
             raise
-        self._counts.steps += 1
+        self.counts.steps += 1
         if not self.remembers:
             self._history.take(arrived, self.progress)
         else:
@@ -257,10 +258,10 @@ class Engine:
                     if name in self._memory:
                         self._memory[name] += rows
         for name in self.outputs:
-            self._counts.answers[name] += len(released.get(name, ()))
+            self.counts.answers[name] += len(released.get(name, ()))
         for name, rule in self._error_rules.items():
             rows = in_order(released.get(name, ()))
-            self._counts.skipped[rule] += len(rows)
+            self.counts.skipped[rule] += len(rows)
             self.errors += (Skipped(rule, str(why), str(values)) for *_, why, values in rows)
         self._measure()
         return {name: in_order(released.get(name, ())) for name in self.outputs}
@@ -273,7 +274,7 @@ class Engine:
             else sum(map(len, executor.holding().values()))
         )
         held += sum(map(len, self.buffers.values()))
-        self._counts.held(held + sum(map(len, self._history.rows.values())))
+        self.counts.held(held + sum(map(len, self._history.rows.values())))
 
     def facts(self, pred: str) -> list[Row]:
         """All that was received of an input, or released so far of a derived predicate, sorted."""
@@ -317,7 +318,7 @@ class Engine:
 
     @property
     def report(self) -> Report:
-        return self._counts.report({name: b.duplicates for name, b in self.buffers.items()})
+        return self.counts.report({name: b.duplicates for name, b in self.buffers.items()})
 
     @property
     def doubts(self) -> list[str]:
@@ -344,7 +345,7 @@ class Engine:
             },
             "duplicates": {name: b.duplicates for name, b in self.buffers.items()},
             "calendar": [name for name, c in self.checkers.items() if c.saw_time],
-            **self._counts.saved(),
+            **self.counts.saved(),
             "stamp": None if self._stamps is None else self._stamps.last,
             "remembers": self.remembers,
         }
@@ -375,7 +376,7 @@ class Engine:
             self.checkers[name].saw_time = True
         if self._stamps is not None and figures["stamp"] is not None:
             self._stamps.last = figures["stamp"]
-        self._counts = Counts.restored(figures)
+        self.counts = Counts.restored(figures)
         self._memory = {name: list(tables[f"memory {name}"]) for name in self._memory}
         for name in self._history.rows:
             self._history.rows[name] = list(tables[f"history {name}"])
@@ -433,7 +434,7 @@ class Engine:
         rows_of = chain.from_iterable(map(checker.rows, given))
         read = map(checker.fact, given) if checked else rows_of
         for row in (*map(checker.fact, self.schema.rows_of(name)), *read):
-            self._counts.rows[name] += 1
+            self.counts.rows[name] += 1
             if isinstance(row, Reject):
                 self._reject(row)
             else:

@@ -123,6 +123,7 @@ class Evaluation(ABC, Generic[R]):
             context(program, types),
             table=lambda pred, version: named(self.view(pred, version)),
             sliced=sliced,
+            slides=self.dialect == "duckdb",
         )
         self.parts = {
             number: part(self.plan, stage.components)

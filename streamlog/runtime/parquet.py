@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,13 +38,62 @@ def read_parquet(source: Input, checker: Checker) -> Rows:
         raise SourceError(f"'{path}' is not a Parquet file that can be read: {reason}") from None
 
 
+def rows_at(
+    source: Input, checker: Checker, numbers: Sequence[int]
+) -> Iterator[tuple[int, Row | Reject]]:
+    """Some rows of a file without lists, by their numbers, which count from 1 and ascend."""
+    from pyarrow import parquet
+
+    from streamlog.runtime.sources import placed
+
+    with parquet.ParquetFile(source.path) as file:
+        places, fields = _picked(file, source.path, source.header, checker)
+        check, before = checker.row_of(_units(places, fields)), 0
+        for batch in file.iter_batches():
+            wanted = numbers[bisect_right(numbers, before) :]
+            wanted = wanted[: bisect_right(wanted, before + batch.num_rows)]
+            if wanted:
+                _, columns, _ = _flat(batch.take([n - before - 1 for n in wanted]), fields)
+                for number, raw in zip(
+                    wanted, zip(*map(_values, columns), strict=True), strict=True
+                ):
+                    row = check(checker.numbered(raw, number))
+                    yield number, placed(row, source.path, number)
+            before += batch.num_rows
+
+
+def flat_columns(source: Input, checker: Checker) -> list[int] | None:
+    """Which column of a file each of a predicate is; None: they are not columns of it, or what
+    they count is not said by Parquet itself."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(source.path) as file:
+        _, fields = _picked(file, source.path, source.header, checker)
+    for field in fields:
+        if len(field.steps) > 1 or field.in_list is not None or pa.types.is_duration(field.type):
+            return None
+    return [field.steps[0] for field in fields]
+
+
+def _picked(
+    file: Any, path: Path, header: bool, checker: Checker
+) -> tuple[list[int], list[_Field]]:
+    """The columns that are in a file, and where."""
+    places = [i for i in range(len(checker.paths)) if i != checker.number]
+    return places, _fields(file.schema_arrow, path, header, [checker.paths[i] for i in places])
+
+
+def _units(places: Sequence[int], fields: Sequence[_Field]) -> dict[int, str]:
+    typed = zip(places, fields, strict=True)
+    return {i: unit for i, field in typed if (unit := _unit(field.type))}
+
+
 def _rows(file: Any, path: Path, header: bool, checker: Checker) -> Rows:
     from streamlog.runtime.sources import placed
 
-    places = [i for i in range(len(checker.paths)) if i != checker.number]
-    fields = _fields(file.schema_arrow, path, header, [checker.paths[i] for i in places])
-    typed = zip(places, fields, strict=True)
-    units = {i: unit for i, field in typed if (unit := _unit(field.type))}
+    places, fields = _picked(file, path, header, checker)
+    units = _units(places, fields)
     before = 0
     check = checker.row_of(units)
     no_list = missing_list(checker.names, checker.paths)

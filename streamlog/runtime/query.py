@@ -76,7 +76,7 @@ def prepared(program: Program, text: str) -> Question:
     text = text if text.startswith("?") else f"?{text}"
     text = text if text.endswith(".") else f"{text}."
     module, wrong = parse(Source("<query>", text))
-    _raise_errors(wrong)
+    raise_errors(wrong)
     match module.statements:
         case (Query() as query,):
             pass
@@ -86,29 +86,29 @@ def prepared(program: Program, text: str) -> Question:
     module = program.written or program.parsed
     written = module.statements if module is not None else ()
     desugared, wrong = desugar(Module((query,), span=query.span), written)
-    _raise_errors(wrong)
+    raise_errors(wrong)
     states = [a.pred for a in atoms(query.body) if a.when is not None]
     (query,) = (s for s in desugared.statements if isinstance(s, Query))
     for atom in atoms(query.body):
         if atom.pred not in schema.predicates and atom.pred not in GOALS:
             if of := next((name for name in states if atom.pred.startswith(name)), None):
                 raise QueryError(
-                    f"no rule of this program reads from when until when `{of}` holds; add one, "
-                    f"such as `held(E, S, X) <- {of}(X) from S to E.`"
+                    f"no rule of this program reads from when until when `{of}` holds; ask with "
+                    f"a head, as in `?held(S, E, …) <- {of}(…) from S to E.`"
                 )
             near = did_you_mean(atom.pred, schema.predicates)
             hint = f"; did you mean `{near}`?" if near else ""
             raise QueryError(f"there is no predicate `{atom.pred}` in this program{hint}")
     program_module = program.module
     asked, wrong = resolve(evolve(program_module, statements=(*program_module.statements, query)))
-    _raise_errors(wrong)
+    raise_errors(wrong)
     types, wrong = infer(asked)
     for found_wrong in (wrong, check_safety(asked)[1]):
-        _raise_errors(d for d in found_wrong if d.span.source is query.span.source)
+        raise_errors(d for d in found_wrong if d.span.source is query.span.source)
     return Question(query, types)
 
 
-def _raise_errors(diagnostics: Iterable[Diagnostic]) -> None:
+def raise_errors(diagnostics: Iterable[Diagnostic]) -> None:
     errors = tuple(d for d in diagnostics if d.is_error)
     if errors:
         raise QueryError(errors[0].message, errors)

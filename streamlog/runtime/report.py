@@ -110,6 +110,11 @@ class Counts:
         figures = asdict(self, recurse=False)
         return figures | {"state": [self.state, figures.pop("state_high")]}
 
+    def took(self, stream: str, rows: int, late: int, rejected: int) -> None:
+        self.rows[stream] += rows
+        self.late[stream] += late
+        self.rejected[stream] += rejected
+
     def held(self, rows: int) -> None:
         self.state, self.state_high = rows, max(self.state_high, rows)
 

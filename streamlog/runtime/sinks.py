@@ -148,17 +148,19 @@ class TextSink:
         objects = (json_object(row, self.names, self.types) for row in rows)
         self._add("".join(f"{json.dumps(o, ensure_ascii=False)}\n" for o in objects))
 
-    def write_lines(self, lines: Iterable[str]) -> None:
-        """Rows as `csv_lines` would write them."""
+    def write_lines(self, lines: memoryview) -> None:
+        """Rows as `csv_lines` would write them, in UTF-8."""
         self._head()
-        self._add("\n".join(lines) + "\n")
+        self._put(lines)
 
     def _head(self) -> None:
         if self.kind == CSV and not self.written.size:
             self._add(csv_lines([tuple(self.names)], [None] * len(self.names)))
 
     def _add(self, text: str) -> None:
-        data = text.encode()
+        self._put(text.encode())
+
+    def _put(self, data: bytes | memoryview) -> None:
         self.file.write(data)
         self.written.add(data)
 

@@ -11,9 +11,8 @@ import io
 import json
 import sys
 from collections import deque
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from heapq import heapify, heappop, heapreplace
-from itertools import islice, takewhile
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
@@ -36,7 +35,7 @@ from streamlog.runtime.data_files import (
     readable,
 )
 from streamlog.runtime.data_files import SourceError as SourceError  # for all who read files
-from streamlog.runtime.executor import BEGIN, Row
+from streamlog.runtime.executor import Row
 from streamlog.runtime.ingest import Check, Checker, Reject, Unreadable
 from streamlog.runtime.nested import same_named
 from streamlog.runtime.prefix import Prefix, Recorded
@@ -135,7 +134,7 @@ def read_files(
     skips: Sequence[int],
     prefixes: Sequence[Prefix | None],
 ) -> list[Rows]:
-    """The rows of each of many files, for `merged`."""
+    """The rows of each of many files, for `merging.merged`."""
 
     def when_due(source: Input, skip: int, prefix: Prefix | None) -> Rows:
         checker = checkers[source.pred]
@@ -231,6 +230,24 @@ class Layout:
 
         return check
 
+    def rows(
+        self,
+        found: Iterable[tuple[int, list[str] | Unreadable | None]],
+        checker: Checker,
+        path: Path,
+    ) -> Arriving:
+        """The rows of records."""
+        check, is_numbered = self.check(checker), checker.number is not None
+        for line, fields in found:
+            if fields is None:
+                yield None
+                continue
+            row = check(self.numbered(fields, line, checker) if is_numbered else fields)
+            if row.__class__ is tuple:
+                yield row
+            elif not self.is_repeated(fields, checker):
+                yield placed(row, path, line)
+
     def numbered(
         self, fields: list[str] | Unreadable, line: int, checker: Checker
     ) -> list[str] | Unreadable:
@@ -273,18 +290,8 @@ def _csv_rows(lines: Iterable[str], source: Input, checker: Checker) -> Arriving
             yield None
         if header is None:
             return
-    numbered = checker.number is not None
     layout = Layout.of(_numbered(header, checker), checker.paths, path)
-    check = layout.check(checker)
-    for line, fields in found:
-        if fields is None:
-            yield None
-            continue
-        row = check(layout.numbered(fields, line, checker) if numbered else fields)
-        if row.__class__ is tuple:
-            yield row
-        elif not layout.is_repeated(fields, checker):
-            yield placed(row, path, line)
+    yield from layout.rows(found, checker, path)
 
 
 def records(
@@ -308,7 +315,7 @@ def records(
             if line:
                 yield number, line.split(delimiter)
             continue
-        while (found := _quoted(line, source, ahead, delimiter)) is None:
+        while (found := quoted(line, source, ahead, delimiter)) is None:
             yield number, None
         record, more = found
         for _ in range(more):
@@ -317,7 +324,7 @@ def records(
         number += more
 
 
-def _quoted(
+def quoted(
     line: str, source: Iterator[str], ahead: deque[str], delimiter: str
 ) -> tuple[list[str] | Unreadable, int] | None:
     """A record with quotes, and how many of the lines that follow belong to it; None: perhaps
@@ -370,47 +377,6 @@ def _json_rows(lines: Iterable[str], source: Input, checker: Checker) -> Arrivin
         number += 1
         for row in json_rows(line, checker, number):
             yield row if row.__class__ is tuple else placed(row, source.path, number)
-
-
-# ------------------------------------------------------------------------------ many of them
-
-
-def merged(
-    inputs: Sequence[Rows | Arriving], untimed: Collection[int] = ()
-) -> Iterator[tuple[int, Row | Reject | None]]:
-    """The rows of several inputs as if they had arrived together, each with the number of its
-    input, and None where an input ends, or has no more at present.
-
-    Each file keeps its own order; between files, the one whose latest row is earliest goes on, so
-    none is late only because another was read first. A rejected row follows the one before it.
-    `untimed` inputs, whose rows get their times as they arrive, come first.
-    """
-
-    def time_of(which: int, row: Row | Reject) -> int:
-        return BEGIN if isinstance(row, Reject) or which in untimed else int(row[0])
-
-    heap: list[tuple[int, int, Row | Reject]] = []
-    for which, rows in enumerate(inputs):
-        first = next(rows, None)
-        if first is None:
-            yield which, None
-        else:
-            heap.append((time_of(which, first), which, first))
-    heapify(heap)
-    while len(heap) > 1:
-        time, which, row = heap[0]
-        yield which, row
-        following = next(inputs[which], None)
-        if following is not None:
-            heapreplace(heap, (max(time, time_of(which, following)), which, following))
-        else:
-            heappop(heap)
-            yield which, None
-    for _, which, last in heap:
-        yield which, last
-        more = takewhile(lambda row: row is not None, inputs[which])
-        yield from ((which, row) for row in more)
-        yield which, None
 
 
 # ------------------------------------------------------------------------------------ `from`

@@ -1,18 +1,24 @@
-"""Large files in DuckDB against the same files row by row: the same answers, figures and rejects,
-to the byte where a file is sorted anyway. Where there is a doubt, rows go one by one."""
+"""Large files in DuckDB against the same files row by row: the same answers, figures, rejects and
+late rows, to the byte where a file is sorted anyway."""
 
 from __future__ import annotations
 
+import gzip
 import json
+import math
+from datetime import date, datetime, timezone
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 from streamlog.app import run_local
 from streamlog.app.cli import main
-from streamlog.duck import bulk
+from streamlog.duck import bulk, lines, records
+from streamlog.duck.database import OUT_OF_MEMORY, Database
 
 PROGRAM = """
 stream s(T: time, area: string, n: int 0..1000, x: float, d: duration, b: bool) slack 10s.
@@ -25,6 +31,7 @@ wide(T, A2, X, D) <- s(T, A, _, X, D, _), near(A, A2).
 near(a, "b,c").
 near(b, "x").
 """
+LOCAL = ["run", "p.slog", "--engine", "local"]
 FIRST = "2026-11-15T08:00:00Z,a,5,0.5,300,true"
 
 
@@ -34,14 +41,14 @@ def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(run_local, "LARGE", 0)
     found: list[bool] = []
-    evaluate = bulk.evaluate
+    load = bulk.load
 
     def watched(*args, **kwargs):
-        result = evaluate(*args, **kwargs)
+        result = load(*args, **kwargs)
         found.append(result is not None)
         return result
 
-    monkeypatch.setattr(bulk, "evaluate", watched)
+    monkeypatch.setattr(bulk, "load", watched)
     return found
 
 
@@ -57,7 +64,12 @@ def run(name: str, *args: str, program: str = PROGRAM) -> dict[str, object]:
         o: sorted(Path(f"{name}_{o}.csv").read_text().splitlines())
         for o in [*outputs, "rejects", "late"]
     }
-    return {**files, "figures": result.stderr.split("state:")[0].split("time went into")[0]}
+    return {**files, "figures": said(result.stderr)}
+
+
+def said(text: str) -> list[str]:
+    """What a run says: the first few bad rows of several files, in whatever order."""
+    return sorted(text.split("state:")[0].split("time went into")[0].splitlines())
 
 
 def both(*args: str, program: str = PROGRAM) -> dict[str, object]:
@@ -114,12 +126,13 @@ def test_folders_are_merged(seen: list[bool]) -> None:
     assert seen == [True]
     write("s/9.csv", "T,area,n,x,d,b", [s[400], s[0], s[401]])
     found = both("--input", "s=s", "--input", "r=r.csv")
-    assert seen == [True, False]
+    assert seen == [True, True]
     assert len(found["late"]) == 2
 
 
 def test_whether_rows_are_late_is_known(seen: list[bool]) -> None:
     """With files whose rows are late by a little, or just not, however they are merged."""
+    late = []
     for seed in range(12):
         rng = Random(seed)
         s, r = random_lines(rng, rng.choice([9, 11, 13]))
@@ -129,8 +142,9 @@ def test_whether_rows_are_late_is_known(seen: list[bool]) -> None:
             write(f"s/{part}.csv", "T,area,n,x,d,b", lines)
         write("r.csv", "T,area", r)
         found = both("--input", "s=s", "--input", "r=r.csv")
-        assert seen[-1] == (len(found["late"]) == 1)
-    assert 2 <= sum(seen) <= 10
+        late.append(len(found["late"]) - 1)
+    assert all(seen)
+    assert 2 <= late.count(0) <= 10
 
 
 DOUBTFUL = [
@@ -174,7 +188,58 @@ def test_a_doubtful_row_is_for_the_checker(seen: list[bool], line: str) -> None:
     text = "\n".join(["T,area,n,x,d,b", FIRST, FIRST.replace(",a,", ",b,"), line, FIRST, ""])
     Path("s.csv").write_bytes(text.encode(errors="surrogateescape"))
     both("--input", "s=s.csv", "--empty", "r")
-    assert seen == [False]
+    assert seen == [True]
+
+
+def test_a_quote_that_is_open_takes_the_lines_that_follow(seen: list[bool]) -> None:
+    """Some of which look like rows; a quote that is never closed takes none."""
+    quoted = FIRST.replace(",a,", ',"a\n' + FIRST + '\n,b"",\n",')
+    never = [FIRST.replace(",a,", f',"{name},') for name in ("n", "m")]
+    some = [FIRST.replace(",a,", f",{name},") for name in "cdefgh"]
+    rows = [*some[:2], quoted, some[2], never[0], some[3], quoted + "x", *some[4:], never[1]]
+    write("s.csv", '"T",area,n,x,d,b', rows)
+    found = both("--input", "s=s.csv", "--empty", "r")
+    assert seen == [True]
+    assert 9 <= len(found["o"]) <= 12
+    assert len(found["rejects"]) >= 4
+
+
+def test_a_header_of_several_lines(seen: list[bool]) -> None:
+    write("s.csv", 'T,area,n,x,d,b,"more\nlines"', [f"{FIRST},-"])
+    assert len(both("--input", "s=s.csv", "--empty", "r")["o"]) == 2
+    write("s.csv", "T,area,n", [FIRST])
+    result = CliRunner().invoke(main, [*LOCAL, "--input", "s=s.csv", "--empty", "r"])
+    assert "has no column `x`" in result.stderr
+    assert seen == [False, False]
+
+
+def test_lines_come_in_their_order(seen: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also from many blocks, with threads: the numbers of lines show it."""
+    monkeypatch.setattr(lines, "_BLOCK", 1 << 12)
+    rows = [f"{n},{'x' if n % 97 == 0 else n}" for n in range(20_000)]
+    program = "stream s(T: int, n: int).\noutput p.\np(T, N) <- s(T, N).\n"
+    write("s.csv", "T,n", rows)
+    found = both("--input", "s=s.csv", program=program)
+    assert len(found["rejects"]) == 1 + 20_000 // 97 + 1
+    assert seen == [True]
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
+@pytest.mark.parametrize("size", [5, 7, 64])
+def test_blocks_and_ends(
+    seen: list[bool], monkeypatch: pytest.MonkeyPatch, end: str, size: int
+) -> None:
+    monkeypatch.setattr(lines, "_BLOCK", size)
+    text = "\r\n".join(["\ufeffT,area,n,x,d,b", FIRST, FIRST.replace(",a,", ",é,")]) + end
+    Path("s.csv").write_bytes(text.encode())
+    assert len(both("--input", "s=s.csv", "--empty", "r")["o"]) == 3
+    with gzip.open("s.csv.gz", "wb") as file:
+        file.write(text.encode())
+    assert len(both("--input", "s=s.csv.gz", "--empty", "r")["o"]) == 3
+    Path("s.csv.gz").write_bytes(Path("s.csv.gz").read_bytes()[:-9])
+    result = CliRunner().invoke(main, [*LOCAL, "--input", "s=s.csv.gz", "--empty", "r"])
+    assert "end too early" in result.stderr
+    assert seen[:2] == [True, True]
 
 
 CERTAIN = [
@@ -199,8 +264,6 @@ def test_a_row_that_is_certain(seen: list[bool], line: str) -> None:
         ("slack 10s", "slack 10s idle 1min"),
         ("slack 10s", "slack 10s horizon 1d"),
         ('near(b, "x").', f"r(@{time(0)}, a)."),
-        ("not (r(", 'matches(A, "a"), not (r('),
-        ("x: float", "x"),
     ],
     ids=lambda changed: changed[1],
 )
@@ -211,12 +274,167 @@ def test_what_only_rows_can_do(seen: list[bool], changed: tuple[str, str]) -> No
     assert seen == [False]
 
 
+VALUES = {
+    "T": [
+        f'"{time(0)}"',
+        "1794729600000000",
+        '"1794729600000000"',
+        '" 2026-11-15 08:00"',
+        "5",
+        "null",
+    ],
+    "area": ['"a"', '"é\\n\\"q"', '"\\u0041"', '"\\u0000"', '"\\ud800"', "5", '"\\ud83d\\ude00"'],
+    "n": ["5", "-0", "5.0", "1e2", '"5"', "true", "1001", "123456789012345678901", "05"],
+    "x": [
+        "0.5",
+        "5",
+        "-0",
+        "1e3",
+        "NaN",
+        "Infinity",
+        "-inf",
+        "1e999",
+        "12345678901234567890123",
+        ".5",
+    ],
+    "d": ["300", '"5min"', "0.5", "[]", "{}"],
+    "b": ["true", "false", '"yes"', "1", "null"],
+}
+WHOLE = [
+    "",
+    "  ",
+    "{}",
+    "[]",
+    "5",
+    '["2026-11-15T08:00:00Z", "a", 5, 0.5, 300, true]',
+    '{"T": "2026-11-15T08:00:00Z", "area": "a", "n": 5, "x": 0.5, "d": 300, "b": true',
+    '{"T": "2026-11-15T08:00:00Z", "area": "a", "n": 5, "x": 0.5, "d": 300, "b": true,}',
+    '{"T": "2026-11-15T08:00:00Z", "area": "a", "n": 5, "n": 6, "x": 0.5, "d": 300, "b": true}',
+    '{"t": "2026-11-15T08:00:00Z", "Area": "a", "n": 5, "N": 6, "x": 0.5, "d": 300, "b": true}',
+    '{"T": "2026-11-15T08:00:00Z", "area": "a", "n": 5, "x": 0.5, "d": 300, "b": true, "z": nan}',
+    '{"T": "2026-11-15T08:00:00Z", "area": "a", "n": 5, "x": 0.5, "d": 300, "b": true, "z": '
+    + "[" * 3_000
+    + "]" * 3_000
+    + "}",
+    '\0{"T": "2026-11-15T08:00:00Z"}',
+    '{"T": "2026-11-15T08:00:00Z", "area": "a\tb", "n": 5, "x": 0.5, "d": 300, "b": true}\r',
+    '{"T": "2026-11-15T08:00:00Z", "area": "\udcff", "n": 5, "x": 0.5, "d": 300, "b": true}',
+    '{"T": "2026-11-15T08:00:00Z", "area": "no end',
+]
+
+
+@pytest.mark.parametrize("ending", ["\n", ""])
+def test_json_lines(seen: list[bool], ending: str) -> None:
+    first = {name: values[0] for name, values in VALUES.items()}
+    records = [{**first, name: v} for name, values in VALUES.items() for v in values]
+    some = ["{" + ", ".join(f'"{k}": {v}' for k, v in r.items()) + "}" for r in records]
+    text = "\n".join([*some, *WHOLE]) + ending
+    Path("s.jsonl").write_bytes(text.encode(errors="surrogateescape"))
+    found = both("--input", "s=s.jsonl", "--empty", "r")
+    assert seen == [True]
+    assert len(found["o"]) >= 10
+    assert len(found["rejects"]) > 25
+
+
+def test_json_in_json(seen: list[bool]) -> None:
+    program = 'stream s(T: int, user: string at "meta.user", n: int at "a/b~.`c d`").\n'
+    program += "output p.\np(T, U, N) <- s(T, U, N).\n"
+    Path("s.jsonl").write_text(
+        '{"T": 1, "meta": {"user": "u"}, "a/b~": {"c d": 5}}\n'
+        '{"T": 1, "meta": {"user": "u", "user": "v"}, "a/b~": {"c d": 5}}\n'
+        '{"T": 1, "meta": {"user": "w"}, "meta": {"user": "x"}, "a/b~": {"c d": 5}}\n'
+        '{"T": 1, "meta": [{"user": "w"}], "a/b~": {"c d": 5}}\n'
+        '{"T": 1, "meta": {"user": "y"}, "a/b~": 5}\n'
+    )
+    found = both("--input", "s=s.jsonl", program=program)
+    assert seen == [True]
+    assert found["p"] == ["1,u,5", "1,v,5", "1,x,5", "T,U,N"]
+    assert len(found["rejects"]) == 3
+
+
+PARQUET: dict[str, list[tuple[pa.DataType, object]]] = {
+    "T": [
+        (pa.timestamp("us", "UTC"), datetime(2026, 11, 15, 8, tzinfo=timezone.utc)),
+        (pa.timestamp("ms"), datetime(2026, 11, 15, 8)),
+        (pa.timestamp("us"), datetime(1, 1, 1)),
+        (pa.int64(), 1794729600000000),
+        (pa.int64(), 5),
+        (pa.string(), time(0)),
+        (pa.timestamp("ns"), datetime(2026, 11, 15, 8)),
+        (pa.date32(), date(2026, 11, 15)),
+        (pa.int64(), None),
+    ],
+    "area": [(pa.string(), "a"), (pa.string(), "\0é"), (pa.binary(), b"a"), (pa.string(), None)],
+    "n": [(pa.int64(), 5), (pa.uint16(), 1000), (pa.int8(), -1), (pa.float64(), 5.0)],
+    "x": [
+        (pa.float32(), 0.1),
+        (pa.float64(), math.nan),
+        (pa.float64(), -9.5),
+        (pa.int64(), 2**53 + 1),
+    ],
+    "d": [(pa.int64(), 300), (pa.duration("s"), 5), (pa.float64(), 0.5)],
+    "b": [(pa.bool_(), True), (pa.int64(), 1), (pa.bool_(), None)],
+}
+
+
+def test_parquet(seen: list[bool]) -> None:
+    first = {name: values[0] for name, values in PARQUET.items()}
+    for name, values in PARQUET.items():
+        for kind, value in values:
+            chosen = {**first, name: (kind, value)}
+            columns = {
+                n: pa.array([first[n][1] if type_ == first[n][0] else v, v], type_)
+                for n, (type_, v) in chosen.items()
+            }
+            pq.write_table(pa.table(columns), "s.parquet")
+            both("--input", "s=s.parquet", "--empty", "r")
+    assert seen.count(True) > 15
+
+
+def test_bad_rows_of_parquet(seen: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "_AT_ONCE", 3)
+    numbers = [None if n % 7 == 0 else n for n in range(100)]
+    table = pa.table(
+        {"n": numbers, "t": range(100), "T": [n - n % 30 // 29 * 5 for n in range(100)]}
+    )
+    pq.write_table(table, "s.parquet", row_group_size=10)
+    program = "stream s(T: int, n: int 0..90).\noutput p.\np(T, N) <- s(T, N).\n"
+    found = both("--input", "s=s.parquet", program=program)
+    assert seen == [True]
+    assert len(found["rejects"]) == 1 + 15 + 7
+    assert len(found["late"]) == 1 + 3
+
+
+def test_strict_stops_before_answers(seen: list[bool]) -> None:
+    Path("p.slog").write_text(PROGRAM)
+    write("s.csv", "T,area,n,x,d,b", [FIRST, "soon"])
+    args = [
+        *LOCAL,
+        "--strict",
+        "--input",
+        "s=s.csv",
+        "--empty",
+        "r",
+        "--output",
+        "o=o.csv",
+        "--rejects",
+        "r.csv",
+    ]
+    told = [CliRunner().invoke(main, [*args, *more]) for more in ([], ["--strategy=kernel"])]
+    assert told[0].exit_code == told[1].exit_code == 1
+    assert told[0].stdout == told[1].stdout
+    assert told[0].stderr.splitlines()[0] == told[1].stderr.splitlines()[0]
+    assert not Path("o.csv").exists()
+    assert Path("r.csv").exists()
+    assert seen == [True]
+
+
 def test_other_kinds_of_files_and_of_output(seen: list[bool]) -> None:
     names = ["T", "area", "n", "x", "d", "b"]
     row = [time(0), "a", 5, 0.5, 300, True]
     Path("s.jsonl").write_text(json.dumps(dict(zip(names, row, strict=True))) + "\n")
     both("--input", "s=s.jsonl", "--empty", "r")
-    assert seen == [False]
+    assert seen == [True]
     write("s.csv", ",".join(names), [FIRST, FIRST.replace(",a,", ",b,")])
     for form in ("json", "csv", "table"):
         args = ["run", "p.slog", "--engine", "local", "--input", "s=s.csv", "--empty", "r"]
@@ -235,10 +453,10 @@ def test_an_error_leaves_outputs_alone(seen: list[bool]) -> None:
     write("s.csv", "T,n", ["1,5", "2,0"])
     Path("p.csv").write_text("before")
     args = ["run", "p.slog", "--engine", "local", "--input", "s=s.csv", "--output", "p=p.csv"]
-    said = [CliRunner().invoke(main, [*args, *more]) for more in ([], ["--strategy", "kernel"])]
-    assert said[0].exit_code == said[1].exit_code == 1
-    assert said[0].stderr == said[1].stderr
-    assert "division by zero in the rule at p.slog:3" in said[0].stderr
+    told = [CliRunner().invoke(main, [*args, *more]) for more in ([], ["--strategy", "kernel"])]
+    assert told[0].exit_code == told[1].exit_code == 1
+    assert told[0].stderr == told[1].stderr
+    assert "division by zero in the rule at p.slog:3" in told[0].stderr
     assert Path("p.csv").read_text() == "before"
 
 
@@ -246,7 +464,7 @@ def test_options_are_not_ignored(seen: list[bool]) -> None:
     write("s.csv", "T,area,n,x,d,b", [FIRST])
     run("a", "--input", "s=s.csv", "--empty", "r", "--every", "5")
     run("a", "--input", "s=s.csv", "--empty", "r", "--no-header")
-    assert seen == [False]  # not even tried with --every
+    assert seen == [True]  # not even tried with --every
     args = ["run", "p.slog", "--engine", "local", "--strategy", "fixpoint"]
     result = CliRunner().invoke(main, args)
     assert result.exit_code == 2
@@ -266,7 +484,7 @@ def test_relations_between_columns(seen: list[bool]) -> None:
     assert len(both("--input", "s=s.csv", program=RELATED)["p"]) == 3
     write("s.csv", "end,begin,n", [*good, f"{time(3661)},{time(60)},3"])
     assert len(both("--input", "s=s.csv", program=RELATED)["rejects"]) == 2
-    assert seen == [True, False]
+    assert seen == [True, True]
 
 
 def test_ints_far_apart(seen: list[bool]) -> None:
@@ -275,7 +493,7 @@ def test_ints_far_apart(seen: list[bool]) -> None:
     assert len(both("--input", "s=s.csv", program=program)["p"]) == 3
     write("s.csv", "T,n", [f"1,{-(2**63)}"])
     assert len(both("--input", "s=s.csv", program=program)["rejects"]) == 2
-    assert seen == [True, False]
+    assert seen == [True, True]
 
 
 def test_numbers_of_another_unit(seen: list[bool]) -> None:
@@ -288,7 +506,7 @@ def test_numbers_of_another_unit(seen: list[bool]) -> None:
     assert "warning" in str(found["figures"])
     write("s.csv", "T,n", ["1794729600000000,1"])
     assert "warning" not in str(both("--input", "s=s.csv", program=program)["figures"])
-    assert seen == [False, False, True]
+    assert seen == [False, True, True]
 
 
 def test_a_profile_is_of_rules(seen: list[bool]) -> None:
@@ -297,9 +515,63 @@ def test_a_profile_is_of_rules(seen: list[bool]) -> None:
     assert seen == []
 
 
-def test_kernels_that_look_at_each_row_by_itself(
+def test_values_that_are_missing(seen: list[bool]) -> None:
+    program = "stream s(T: int, a: string).\ntable t(a: string, b: string?).\noutput p.\n"
+    program += "p(T, B) <- s(T, A), t(A, B).\n"
+    write("s.csv", "T,a", ["1,x", "2,y"])
+    write("t.csv", "a,b", ["x,", "y,z"])
+    found = both("--input", "s=s.csv", "--input", "t=t.csv", program=program)
+    assert seen == [True]
+    assert found["p"] == ["1,", "2,z", "T,B"]
+
+
+STEPWISE = """
+stream s(T: time, area: string, n: int 0..1000, x: float, d: duration, b: bool) slack 10s.
+stream r(T: time, area: string).
+table near(area: string, other: string).
+output higher, linked, again, tick_of.
+higher(T, A, N) <- s(T, A, N, _, _, _), not (higher(T1, A, N1), T1 < T, N1 >= N).
+linked(T, A, A) <- r(T, A).
+linked(T, A, B) <- linked(T, A, C), near(C, B).
+again(T + 1s, A) <- r(T, A).
+again(T + 1s, A) <- again(T, A), not (r(T1, A), T <= T1, T1 <= T + 20s).
+tick_of(T) <- tick(T), matches("a", "a").
+near(a, "b,c").
+near("b,c", a).
+"""
+
+
+@pytest.mark.parametrize("disorder", [0, 7, 30])
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_kernels_are_handed_rows_in_the_order_of_time(
+    seen: list[bool], monkeypatch: pytest.MonkeyPatch, disorder: int, size: int
+) -> None:
+    slices = bulk.Bulk.slices
+    monkeypatch.setattr(bulk.Bulk, "slices", lambda found, _: slices(found, size))
+    s, r = random_lines(Random(disorder), disorder)
+    for part in range(2):
+        write(f"s/{part}.csv", "T,area,n,x,d,b", s[part::2])
+    write("r.csv", "T,area", [*r, "soon,a"])
+    found = both("--input", "s=s", "--input", "r=r.csv", program=STEPWISE)
+    assert seen == [True]
+    assert len(found["again"]) > 50
+    assert len(found["higher"]) > 10
+    assert (len(found["late"]) > 1) is (disorder > 10)
+
+
+def test_without_enough_memory_rows_come_one_by_one(
     seen: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def stored(*_: object) -> None:
+        raise OUT_OF_MEMORY("no more")
+
+    monkeypatch.setattr(Database, "stored", stored)
+    write("s.csv", "T,area,n,x,d,b", [FIRST])
+    assert len(both("--input", "s=s.csv", "--empty", "r")["o"]) == 2
+    assert seen == [False]
+
+
+def test_python_functions_over_each_row(seen: list[bool]) -> None:
     Path("risk.py").write_text("def risk(n: int, x: float) -> float:\n    return n * x\n")
     write(
         "s.csv",
@@ -315,6 +587,41 @@ def test_kernels_that_look_at_each_row_by_itself(
     args = ("--allow-python", "--input", "s=s.csv")
     assert len(both(*args, program=program)["o"]) > 50
     assert seen == [True]
-    monkeypatch.setattr(bulk, "_MOST_FOR_KERNELS", 100)
-    both(*args, program=program)
-    assert seen == [True, False]
+
+
+STATES = """
+stream start(T: time, area: string) slack 10s.
+stream stop(T: time, area: string).
+state burning(A) since start(_, A) until stop(_, A).
+state calm(A) since stop(_, A) until start(_, A) for at most 1min.
+output burning, calm, spread.
+spread(T, A, B) <- start(T, A), burning(B) at T, A != B.
+"""
+STEPWISE_STATES = STATES.replace("burning, ", "burning, again, ") + (
+    "again(T, A) <- burning(A) from S to T.\n"
+    "again(T + 1s, A) <- again(T, A), not (start(T1, A), T <= T1, T1 <= T + 10s).\n"
+)
+
+
+@pytest.mark.parametrize("program", [STATES, STEPWISE_STATES], ids=["queries", "kernel"])
+@pytest.mark.parametrize("seed", range(3))
+def test_states(seen: list[bool], monkeypatch: pytest.MonkeyPatch, program: str, seed: int) -> None:
+    slices = bulk.Bulk.slices
+    handed_over = []
+
+    def watched(found: bulk.Bulk, _: int):
+        for part in slices(found, 20):
+            handed_over.append(part)
+            yield part
+
+    monkeypatch.setattr(bulk.Bulk, "slices", watched)
+    rng = Random(seed)
+    for name in ("start", "stop"):
+        times = (i * 5 + rng.randint(0, 12) for i in range(120))
+        lines = [f"{time(second)},{rng.choice('abc')}" for second in times]
+        write(f"{name}.csv", "T,area", [*lines, lines[-1], "soon,a"])
+    found = both("--input", "start=start.csv", "--input", "stop=stop.csv", program=program)
+    assert seen == [True]
+    assert (len(handed_over) > 5) is (program == STEPWISE_STATES)
+    assert all(len(found[output]) > 10 for output in ("burning", "calm", "spread"))
+    assert len(found["late"]) > 1

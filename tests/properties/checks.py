@@ -105,7 +105,10 @@ def _is_exact(site: Site) -> bool:
     head = site.rule.head.args[0]
     if isinstance(head, Const) or isinstance(site.atom.args[0], Const):
         return False
-    if any(isinstance(n, Call) and n.name in ("floor", "ceil") for n in walk(site.rule)):
+    # Of `in` and `if` the ends count, not the gaps between.
+    if any(
+        isinstance(n, Call) and n.name in ("floor", "ceil", "in", "if") for n in walk(site.rule)
+    ):
         return False
     times = site.times | {v.name for v in variables(head)}
     return all(_is_about_differences(c, times) for c in site.comparisons)

@@ -17,13 +17,13 @@ from streaming import compiled
 
 from streamlog.compiler import compile_file
 from streamlog.runtime.ingest import Checker, Reject
+from streamlog.runtime.merging import merged
 from streamlog.runtime.prefix import Prefix, problem
 from streamlog.runtime.sources import (
     Input,
     SourceError,
     declared_inputs,
     format_of,
-    merged,
     read,
     read_file,
     read_files,

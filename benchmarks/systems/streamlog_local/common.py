@@ -15,8 +15,13 @@ def by_rules(name: str, data: Path, out: Path, options: Sequence[str] = ()) -> N
     arguments = ["run", str(workload.program), "--engine", ENGINE, *options]
     for path in sorted(data.glob("*.csv")):
         arguments += ["--input", f"{path.stem}={path}"]
-    out.unlink(missing_ok=True)
-    arguments += ["--output", f"{workload.output}={out}"]
+    if len(workload.outputs) == 1:
+        out.unlink(missing_ok=True)
+        arguments += ["--output", f"{workload.outputs[0]}={out}"]
+    else:
+        out.mkdir(exist_ok=True)
+        for name in workload.outputs:
+            arguments += ["--output", f"{name}={out / name}.csv"]
     code = main(arguments, standalone_mode=False)
     if code:
         raise SystemExit(code)

@@ -252,11 +252,15 @@ class Terms:
     def comparison(self, comparison: Comparison) -> tuple[Conjunction, ...]:
         """A comparison as a disjunction; `((),)` when nothing can be said."""
         lefts, rights = self.cases(comparison.left), self.cases(comparison.right)
-        among, truth = comparison.left, comparison.right
-        is_held = isinstance(truth, Const) and truth.value is True
-        if is_held and isinstance(among, Call) and among.name == "in":
-            value, *items = among.args
-            lefts, rights = self.cases(value), self._one_of(items, frozenset())
+        match comparison.op, comparison.left, comparison.right:
+            case ("=", Call("in", (value, *items)), Const(True)) | (
+                "=",
+                Const(True),
+                Call("in", (value, *items)),
+            ):
+                lefts, rights = self.cases(value), self._one_of(items, frozenset())
+            case _:
+                pass
         if lefts is None or rights is None:
             return ((),)
         result = []

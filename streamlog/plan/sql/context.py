@@ -47,7 +47,8 @@ class Context:
     `plan` and `times` are those of the program without open predicates. `column_types` says what
     the columns of a predicate really are, where that is more than inference knows; columns that
     are unknown in both may be joined with each other, and must be stored in such a way that equal
-    values are equal. `sliced`: a query gives the head's rows from :low to before :high.
+    values are equal. `sliced`: a query gives the head's rows from :low to before :high. `slides`: a
+    frame that moves along with a row costs not much more than one that only grows.
     """
 
     plan: Plan
@@ -56,6 +57,7 @@ class Context:
     table: Callable[[str, Version], exp.Table] = field(default=lambda name, _: named(name))
     column_types: Mapping[str, tuple[Type | None, ...]] = field(factory=dict)
     sliced: bool = True
+    slides: bool = False
 
     @cached_property
     def goals(self) -> Mapping[int, Goal]:

@@ -1,8 +1,8 @@
 """The fold of a window: an aggregate over the rows in a range of time around each row.
 
-Counts, and sums of whole numbers, are differences of running sums: one line up to the range's end,
-one up to its beginning. Minima have no differences: these take a RANGE frame, which costs each row
-its window, and only if the window's ends are a fixed distance away. Sums of floats are the
+A RANGE frame does it, if the window's ends are a fixed distance away. On Spark it costs each row
+its window, so there counts, and sums of whole numbers, are differences of running sums: one line up
+to the range's end, one up to its beginning. Minima have no differences. Sums of floats are the
 kernel's, which are exact.
 """
 
@@ -30,14 +30,20 @@ _ZERO = exp.Literal.number(0)
 def fold(rows: Rows, step: Fold, wanted: Collection[str]) -> None:
     needed = {*wanted, *(v.name for v in _read(step))}
     type_ = _type(rows, step)
-    if step.func == "count" or (AGGREGATES[step.func].is_total and type_ is not Type.FLOAT):
-        _by_differences(rows, step, type_, needed)
-    elif AGGREGATES[step.func].is_total:
+    is_total = step.func == "count" or AGGREGATES[step.func].is_total
+    if is_total and step.func != "count" and type_ is Type.FLOAT:
         raise Unsupported(
             f"`{pretty(step.join.atom)}`: the exact {step.func} of floats over a window"
         )
+    anchor = _fixed(step)
+    if anchor is not None and (rows.scope.context.slides or not is_total):
+        _by_frame(rows, step, type_, anchor, needed)
+    elif is_total:
+        _by_differences(rows, step, type_, needed)
     else:
-        _by_frame(rows, step, type_, needed)
+        raise Unsupported(
+            f"the {step.func} of `{pretty(step.join.atom)}` over a window of variable width"
+        )
 
 
 def _read(step: Fold) -> Iterator[Var]:
@@ -102,13 +108,18 @@ def _by_differences(rows: Rows, step: Fold, type_: Type | None, needed: set[str]
     alias = in_line(rows, line, _bound(rows, end), results, needed)
     count = _difference(rows, exp.column("n", alias), N_BEFORE)
     rows.require(exp.GT(this=count.copy(), expression=_ZERO.copy()))
-    result = Value(exp.cast(count, "BIGINT"), Type.INT)
+    total = None
     if step.column is not None:
         total = _difference(rows, exp.column("total", alias), TOTAL_BEFORE)
-        result = Value(exp.cast(total, "BIGINT"), type_)
-        if step.func == "avg":
-            result = mean(total, count, type_ is Type.DURATION)
-    rows.extend(step.var.name, result)
+    rows.extend(step.var.name, _result(step, type_, count, total))
+
+
+def _result(step: Fold, type_: Type | None, count: exp.Expr, total: exp.Expr | None) -> Value:
+    if total is None:
+        return Value(exp.cast(count, "BIGINT"), Type.INT)
+    if step.func == "avg":
+        return mean(total, count, type_ is Type.DURATION)
+    return Value(exp.cast(total, "BIGINT"), type_)
 
 
 def _difference(rows: Rows, now: exp.Expr, variable: str) -> exp.Expr:
@@ -123,28 +134,40 @@ def _difference(rows: Rows, now: exp.Expr, variable: str) -> exp.Expr:
 # -------------------------------------------------------------------------------------- frames
 
 
-def _by_frame(rows: Rows, step: Fold, type_: Type | None, needed: set[str]) -> None:
-    anchors = {a for t in (step.join.low, step.join.high) if t is not None for a in (_anchor(t),)}
-    if len(anchors) != 1 or None in anchors:
-        raise Unsupported(
-            f"the {step.func} of `{pretty(step.join.atom)}` over a window of variable width"
-        )
-    (anchor,) = anchors
-    assert anchor is not None
+def _fixed(step: Fold) -> str | None:
+    """The variable from which all ends of the window are a fixed distance away."""
+    anchors = {_anchor(t) for t in (step.join.low, step.join.high) if t is not None}
+    return anchors.pop() if len(anchors) == 1 else None
+
+
+def _by_frame(rows: Rows, step: Fold, type_: Type | None, anchor: str, needed: set[str]) -> None:
     low, high = (None if t is None else _offset(t) for t in (step.join.low, step.join.high))
     frame = exp.WindowSpec(kind="RANGE", **_end("start", low), **_end("end", high))
     column = exp.column("row_value")
-    results: dict[str, exp.Expr] = {"n": exp.Count(this=exp.column("row_pos"))}
+    results: dict[str, exp.Expr] = {}
+    if step.func in ("count", "avg"):
+        results["n"] = exp.Count(this=exp.column("row_pos"))
     match step.func:
+        case "count":
+            pass
         case "min":
             results["total"] = exp.Min(this=column)
-        case _:
+        case "max":
             results["total"] = exp.Max(this=column)
+        case _:
+            results["total"] = exp.Sum(this=column)
     line = _line(rows, step, frame=frame)
     alias = in_line(rows, line, rows.env[anchor], results, needed)
     count, total = exp.column("n", alias), exp.column("total", alias)
-    rows.require(exp.GT(this=count.copy(), expression=_ZERO.copy()))
-    rows.extend(step.var.name, Value(total, type_))
+    if "total" in results:  # of no rows it is NULL
+        rows.require(exp.Not(this=exp.Is(this=total.copy(), expression=exp.null())))
+    else:
+        rows.require(exp.GT(this=count.copy(), expression=_ZERO.copy()))
+    if step.func in ("min", "max"):
+        rows.extend(step.var.name, Value(total, type_))
+    else:
+        found = total if "total" in results else None
+        rows.extend(step.var.name, _result(step, type_, count, found))
 
 
 def _anchor(term: Term) -> str | None:
