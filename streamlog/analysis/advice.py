@@ -103,12 +103,16 @@ def kept_for_ever(promised: Contract) -> Iterator[Diagnostic]:
             continue
         name = entry.predicate.name
         far = "1h" if entry.clock is Type.TIME else "100"
+        time = goal.args[0]
+        is_of_a_state = isinstance(time, Var) and time.is_from_core
         yield finding(
             "SL0502",
             f"every fact of `{name}` is kept forever",
             goal.span,
             f"the rule for `{rule.head.pred}` may look back at any of them",
-            help=f"bound how far it looks back: add `{pretty(goal.args[0])} >= "
+            help=f"read the state at the time of an event, or add `for at most {far}` to it"
+            if is_of_a_state
+            else f"bound how far it looks back: add `{pretty(time)} >= "
             f"{pretty(rule.head.args[0])} - {far}` with the history you need",
         )
 
