@@ -18,7 +18,7 @@ from streamlog.diagnostics import Source, did_you_mean
 from streamlog.rewrite.desugar import desugar
 from streamlog.rewrite.names import free_name
 from streamlog.runtime.executor import ExecutorFactory, Limits, Row
-from streamlog.runtime.query import QueryError, Relation, in_order, raise_errors
+from streamlog.runtime.query import QueryError, Relation, in_order, raise_errors, refuse_clocks
 from streamlog.syntax.ast import (
     Agg,
     Column,
@@ -59,6 +59,7 @@ def answer_once(
     if rule.head.pred in program.schema.predicates:
         message = f"`{rule.head.pred}` is a predicate of this program; choose another name"
         raise QueryError(message)
+    refuse_clocks(rule.body)
     module = program.written or program.parsed
     body = Query(rule.body, span=rule.span)
     plain, wrong = desugar(Module((body,), span=rule.span), module.statements if module else ())
@@ -69,16 +70,16 @@ def answer_once(
             best = {"first": "arg_min", "last": "arg_max"}[part.func]
             message = f"`{part.func}` goes by the time of a stream; write `{best}(X, T)`"
             raise QueryError(message)
-    if any(a.pred == TICK for a in atoms(asked.body)):
-        raise QueryError("`tick` is no table; name the stream whose timestamps are meant")
     # What a state is made of, where no rule of the program has asked for it.
-    made_of = [
+    made_of: list[Rule] = [
         s
         for s in plain.statements
         if isinstance(s, Rule) and s.head.pred not in program.schema.predicates
     ]
     own = {r.head.pred for r in made_of}
-    called = (a.pred for body in (asked.body, *(r.body for r in made_of)) for a in atoms(body))
+    called = [a.pred for body in (asked.body, *(r.body for r in made_of)) for a in atoms(body)]
+    if TICK in called:
+        raise QueryError("`tick` is not a table; name the stream whose timestamps are meant")
     read = dict.fromkeys(p for p in called if not is_built_in(p) and p not in own)
     for pred in read:
         _check(program, pred)

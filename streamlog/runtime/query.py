@@ -32,6 +32,7 @@ from streamlog.runtime.functions import ERRORS, FUNCTIONS, reason, whole
 from streamlog.runtime.indexes import fill
 from streamlog.runtime.python_functions import callables
 from streamlog.syntax.ast import (
+    EVERY,
     Body,
     Comparison,
     Module,
@@ -85,6 +86,7 @@ def prepared(program: Program, text: str) -> Question:
     schema = program.schema
     module = program.written or program.parsed
     written = module.statements if module is not None else ()
+    refuse_clocks(query.body)
     desugared, wrong = desugar(Module((query,), span=query.span), written)
     raise_errors(wrong)
     states = [a.pred for a in atoms(query.body) if a.when is not None]
@@ -106,6 +108,11 @@ def prepared(program: Program, text: str) -> Question:
     for found_wrong in (wrong, check_safety(asked)[1]):
         raise_errors(d for d in found_wrong if d.span.source is query.span.source)
     return Question(query, types)
+
+
+def refuse_clocks(body: Body) -> None:
+    if any(a.pred == EVERY for a in atoms(body)):
+        raise QueryError("`every` is a clock, and goes on for ever; ask about what there is")
 
 
 def raise_errors(diagnostics: Iterable[Diagnostic]) -> None:

@@ -63,7 +63,8 @@ def test_rows(engine: Engine, query: str, rows: list[tuple[object, ...]]) -> Non
     [
         ("?x(S) <- sael(_, S, _).", "no predicate `sael`.*did you mean `sale`"),
         ("?x(S, first(A)) <- sale(_, S, A).", "write `arg_min"),
-        ("?x(T) <- tick(T).", "`tick` is no table"),
+        ("?x(T) <- T every 1h, sale(T, _, _).", "`every` is a clock"),
+        ("?x(T) <- tick(T).", "`tick` is not a table"),
         ("?big(S) <- sale(_, S, _).", "`big` is a predicate of this program"),
         ("?x(X) <- later(1, X).", "open position"),
         ("?x(Y) <- sale(_, _, _).", "nothing binds `Y`"),
