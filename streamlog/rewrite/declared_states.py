@@ -221,17 +221,18 @@ class Declarations:
 
     def _event(self, state: State, body: Body, part: str, positions: Iterable[int]) -> Event | None:
         time = self._time(body)
+        body, time = _with_a_name(state, body, time)
         if not isinstance(time, Var) or time.name == "_":
-            place = body[0].span if time is None else time.span
             does = "begins" if part == "since" else "ends"
+            help = "name an event and its time, as in `start(T, X)`"
             if isinstance(time, Var):
-                return self._anonymous_time(state, body, part, positions, time)
+                help = "give its time a name, the same in each alternative"
             self.diagnostics.append(
                 finding(
                     "SL0802",
                     f"nothing says when `{state.head.pred}` {does}",
-                    place,
-                    help="name an event and its time, as in `start(T, X)`",
+                    body[0].span if time is None else time.span,
+                    help=help,
                 )
             )
             return None
@@ -253,26 +254,10 @@ class Declarations:
         )
         return Event(called, "T", names)
 
-    def _anonymous_time(
-        self, state: State, body: Body, part: str, positions: Iterable[int], time: Var
-    ) -> Event | None:
-        """`fire_start(_, A)`: nothing else speaks of the time."""
-        names = {v.name for v in variables((*body, *state.head.args))}
-        named = Var(free_name("T", names), span=time.span)
-
-        def put(literal: Literal) -> Literal:
-            match literal:
-                case Atom(_, args) if any(a is time for a in args):
-                    return evolve(literal, args=tuple(named if a is time else a for a in args))
-                case _:
-                    return literal
-
-        return self._event(state, tuple(map(put, body)), part, positions)
-
     def _while(
         self, state: State, written: Sequence[State]
     ) -> Conjunction | Union | Grouping | None:
-        head, taken = state.head, {v.name for v in variables((*state.body, *state.head.args))}
+        head = state.head
         aggregates = any(isinstance(part, Agg) for part in walk(head.args))
         if aggregates and len(written) > 1:
             others = (s.span for s in written if s.head.span != head.span)
@@ -375,3 +360,20 @@ class Declarations:
                 names |= dict.fromkeys(v.name for v in variables(literal))
             named.append(literal)
         return tuple(named), tuple(names)
+
+
+def _with_a_name(state: State, body: Body, time: Term | None) -> tuple[Body, Term | None]:
+    """`fire_start(_, A)`: nothing else speaks of the time."""
+    if not isinstance(time, Var) or time.name != "_":
+        return body, time
+    named = Var(
+        free_name("T", {v.name for v in variables((*body, *state.head.args))}), span=time.span
+    )
+    found: Term = time
+    literals: list[Literal] = []
+    for literal in body:
+        if isinstance(literal, Atom) and any(a is time for a in literal.args):
+            args = tuple(named if a is time else a for a in literal.args)
+            literal, found = evolve(literal, args=args), named
+        literals.append(literal)
+    return tuple(literals), found
