@@ -10,8 +10,11 @@ import os
 from random import Random
 
 import pytest
+import state_programs
 from kernel_checks import at_once, check, compiled, in_steps
+from oracle.missing import missing
 from state_programs import state_case
+from unusual import unusual
 
 PROGRAMS = int(os.environ.get("STREAMLOG_STATES", "2000"))
 SEED = int(os.environ.get("STREAMLOG_SEED", "0"))
@@ -33,6 +36,10 @@ def test_what_holds_is_what_the_snapshots_say(first: int) -> None:
                 assert cut == found, "cut"
             else:
                 check(made.case, rng)
+            if seed % 50 == 0:
+                # What else could stand in such a program; the oracle knows what it means.
+                check(unusual(made.case, rng), rng, cuts=1)
+                check(missing(state_programs.random_case, rng), rng, cuts=1)
         except Exception as error:
             pytest.fail(
                 f"seed {seed}: {error!r}\n{made.case.text}\n{made.case.facts}\n{made.case.tables}"
