@@ -122,7 +122,7 @@ _IN_FOLLOWS = (VARIABLE, NUMBER, TIME, TEXT, BOOL, ")")
 # A parenthesis, perhaps behind comments.
 _OPENS = re.compile(r"(?:\s|(?:%|//)[^\n]*|/\*[\s\S]*?\*/)*\(")
 _INTERVAL = re.compile(_OPENS.pattern.replace(r"\(", r"[\[(]"))
-_QUOTED = re.compile(r"""\s*["']""")
+_QUOTED = re.compile(_OPENS.pattern.replace(r"\(", "[\"']"))
 _INFIX = "+-*/%<>=!≤≥≠"
 _OPERAND_ENDS = (VARIABLE, NUMBER, TIME, ")")
 _OPERANDS = (*_OPERAND_ENDS, "]", TEXT, BOOL, QUALIFIED, "w", *KEYWORDS.values())
